@@ -1,0 +1,49 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probeid_test
+
+import (
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+func TestParse(t *testing.T) {
+	cases := map[string]struct {
+		in      string
+		want    probeid.ID
+		refused bool
+	}{
+		"two names":       {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"a dotted marker": {in: "my.web#idle", want: probeid.ID{Marker: "my.web", Probe: "idle"}},
+		"no separator":    {in: "idle", refused: true},
+		"no marker":       {in: "#idle", refused: true},
+		"no probe":        {in: "web#", refused: true},
+		"two separators":  {in: "web#idle#2", refused: true},
+		"nothing":         {in: "", refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := probeid.Parse(tc.in)
+			if refused := err != nil; refused != tc.refused {
+				t.Fatalf("Parse(%q): error %v, refused wanted: %t", tc.in, err, tc.refused)
+			}
+			if got != tc.want {
+				t.Errorf("Parse(%q) = %v, want %v", tc.in, got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"web#idle", "web", "#", "a#b#c", "a#"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := probeid.Parse(s)
+		if err == nil && id.String() != s {
+			t.Errorf("Parse(%q).String() = %q", s, id.String())
+		}
+	})
+}
