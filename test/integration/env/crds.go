@@ -1,0 +1,132 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// crdBases is where the generated CRDs are, from the module's root.
+const crdBases = "config/crd/bases"
+
+func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if o.noCRDs {
+		return nil, nil
+	}
+	crds, err := ReadCRDs(o.crdDir)
+	if err != nil {
+		return nil, err
+	}
+	if o.upstream {
+		for i := range crds {
+			crds[i] = Upstream(crds[i])
+		}
+	}
+	return crds, nil
+}
+
+// ReadCRDs returns the CRDs in the YAML files of the folder, in the order of the
+// files' names. An empty path means config/crd/bases; a relative path starts at the
+// module's root. Fields that a CRD does not have are refused.
+func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if dir == "" {
+		dir = crdBases
+	}
+	if !filepath.IsAbs(dir) {
+		root, err := ModuleRoot()
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(root, dir)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list the CRDs of %s: %w", dir, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no CRD in %s: run `make generate`", dir)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read CRD: %w", err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", path, err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
+}
+
+// Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds
+// to the status and, but for the types and what is required, without validation.
+func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd = crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		schema := version.Schema.OpenAPIV3Schema
+		stripRules(schema)
+		if status, ok := schema.Properties["status"]; ok {
+			for _, name := range additions(crd.Spec.Names.Kind) {
+				delete(status.Properties, name)
+			}
+		}
+		version.AdditionalPrinterColumns = nil
+	}
+	return crd
+}
+
+// additions are the status fields of a kind that upstream does not have.
+func additions(kind string) []string {
+	switch kind {
+	case "PodProbeMarker":
+		return []string{"conditions"}
+	case "NodePodProbe":
+		return []string{"observedGeneration", "pods", "probes"}
+	default:
+		return nil
+	}
+}
+
+// stripRules takes everything off a schema, and off all below it, that refuses a value
+// of the right type. What a structural schema must have remains.
+func stripRules(schema *apiextensionsv1.JSONSchemaProps) {
+	schema.XValidations = nil
+	schema.XListType, schema.XListMapKeys = nil, nil
+	schema.XMapType = nil
+	schema.Pattern, schema.Enum = "", nil
+	schema.MinLength, schema.MaxLength = nil, nil
+	schema.MinItems, schema.MaxItems = nil, nil
+	schema.MinProperties, schema.MaxProperties = nil, nil
+	schema.Minimum, schema.Maximum = nil, nil
+	if schema.Items != nil && schema.Items.Schema != nil {
+		stripRules(schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		stripRules(schema.AdditionalProperties.Schema)
+	}
+	for name, property := range schema.Properties {
+		stripRules(&property)
+		schema.Properties[name] = property
+	}
+}
+
+func deepCopies(crds []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	copies := make([]*apiextensionsv1.CustomResourceDefinition, len(crds))
+	for i, crd := range crds {
+		copies[i] = crd.DeepCopy()
+	}
+	return copies
+}

@@ -1,0 +1,239 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// startTimeout bounds the start of etcd and of the API server, each. A machine whose
+// cores are busy with other tests is slow, not broken.
+const startTimeout = 90 * time.Second
+
+// Env is a running API server.
+type Env struct {
+	// Config reaches the API server as a member of system:masters, to whom neither
+	// RBAC nor priority and fairness apply, and has no client-side rate limit.
+	Config *rest.Config
+	// Scheme knows the types of Kubernetes, of CRDs and of Seamark.
+	Scheme *runtime.Scheme
+	// Client reads and writes directly, without a cache, with Config.
+	Client client.WithWatch
+	// CRDs are the CRDs that are installed, as they were sent.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+
+	environment *envtest.Environment
+	dir         string
+}
+
+// Option changes how an API server is started.
+type Option func(*options)
+
+type options struct {
+	crdDir   string
+	upstream bool
+	noCRDs   bool
+	flags    map[string][]string
+	output   bool
+}
+
+// CRDDir installs the CRDs of the folder in place of those in config/crd/bases. A
+// relative path starts at the module's root.
+func CRDDir(dir string) Option {
+	return func(o *options) { o.crdDir = dir }
+}
+
+// UpstreamCRDs installs the CRDs with the fields that OpenKruise's have and no more,
+// and without Seamark's validation rules: what a cluster has that was set up for
+// OpenKruise. See [Upstream].
+func UpstreamCRDs() Option {
+	return func(o *options) { o.upstream = true }
+}
+
+// NoCRDs installs no CRD, so that a test can install them itself.
+func NoCRDs() Option {
+	return func(o *options) { o.noCRDs = true }
+}
+
+// APIServerFlag sets a flag of the API server, named without its dashes.
+func APIServerFlag(name string, values ...string) Option {
+	return func(o *options) { o.flags[name] = values }
+}
+
+// Output sends what etcd and the API server print to the test's own output.
+func Output() Option {
+	return func(o *options) { o.output = true }
+}
+
+// NewScheme returns a scheme with the types of Kubernetes, of CRDs and of Seamark.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("build scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+// Main is the whole of a package's TestMain: it starts an API server, hands it to use,
+// runs the tests and stops the server. It exits the process.
+func Main(m *testing.M, use func(*Env), opts ...Option) {
+	os.Exit(run(m, use, opts))
+}
+
+func run(m *testing.M, use func(*Env), opts []Option) (code int) {
+	e, err := New(opts...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration environment:", err)
+		return 1
+	}
+	defer func() {
+		if err := e.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "integration environment:", err)
+			code = 1
+		}
+	}()
+	use(e)
+	return m.Run()
+}
+
+// Start starts an API server for one test, and stops it when the test ends.
+func Start(tb testing.TB, opts ...Option) *Env {
+	tb.Helper()
+	e, err := New(opts...)
+	if err != nil {
+		tb.Fatal("integration environment:", err)
+	}
+	tb.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			tb.Error("integration environment:", err)
+		}
+	})
+	return e
+}
+
+// New starts etcd and an API server, installs the CRDs and waits until they are
+// served. The caller calls Stop.
+func New(opts ...Option) (*Env, error) {
+	o := options{flags: map[string][]string{}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	crds, err := o.crds()
+	if err != nil {
+		return nil, err
+	}
+	binaries, err := findBinaries()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "seamark-integration-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for etcd and the API server: %w", err)
+	}
+	e := &Env{Scheme: scheme, CRDs: crds, dir: dir}
+	if err := e.start(binaries, o); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+func (e *Env) start(binaries string, o options) error {
+	wrapped, err := wrapBinaries(binaries, e.dir)
+	if err != nil {
+		return err
+	}
+	e.environment = &envtest.Environment{
+		Scheme: e.Scheme,
+		CRDs:   deepCopies(e.CRDs),
+		// A developer's own cluster is never touched, whatever their environment says.
+		UseExistingCluster:       ptr.To(false),
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
+		AttachControlPlaneOutput: o.output,
+	}
+	plane := &e.environment.ControlPlane
+	plane.Etcd = &envtest.Etcd{Path: wrapped.etcd, DataDir: filepath.Join(e.dir, "etcd-data")}
+	server := plane.GetAPIServer()
+	server.Path = wrapped.apiServer
+	server.CertDir = filepath.Join(e.dir, "apiserver-data")
+	for _, sub := range []string{plane.Etcd.DataDir, server.CertDir} {
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return fmt.Errorf("make a folder for etcd and the API server: %w", err)
+		}
+	}
+	for name, values := range o.flags {
+		server.Configure().Set(name, values...)
+	}
+	if e.Config, err = e.environment.Start(); err != nil {
+		return fmt.Errorf("start etcd and the API server of %s: %w", binaries, err)
+	}
+	e.Config = unlimited(e.Config)
+	if e.Client, err = client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
+		return fmt.Errorf("build client: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the API server and etcd and removes what they wrote.
+func (e *Env) Stop() error {
+	var errs []error
+	if e.environment != nil {
+		if err := e.environment.Stop(); err != nil {
+			errs = append(errs, fmt.Errorf("stop etcd and the API server: %w", err))
+		}
+	}
+	if err := os.RemoveAll(e.dir); err != nil {
+		errs = append(errs, fmt.Errorf("remove the folder of etcd and the API server: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// StopAPIServer ends the API server alone: clients lose their connections and get none
+// until StartAPIServer.
+func (e *Env) StopAPIServer() error {
+	if err := e.environment.ControlPlane.GetAPIServer().Stop(); err != nil {
+		return fmt.Errorf("stop the API server: %w", err)
+	}
+	return nil
+}
+
+// StartAPIServer starts the API server again after StopAPIServer, at the same address
+// and with the same certificates and data, and returns once it is healthy.
+func (e *Env) StartAPIServer() error {
+	if err := e.environment.ControlPlane.GetAPIServer().Start(); err != nil {
+		return fmt.Errorf("start the API server: %w", err)
+	}
+	return nil
+}
+
+// unlimited returns a copy of the configuration without a client-side rate limit.
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0
+	return config
+}

@@ -1,0 +1,278 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// crashVariable makes the test binary start an API server, print the processes it has
+// started and end without stopping them.
+const crashVariable = "SEAMARK_TEST_CRASH"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(crashVariable) != "" {
+		crash()
+	}
+	os.Exit(m.Run())
+}
+
+// crash is the main function of the child process in TestProcessesEndWithACrashedTest.
+func crash() {
+	if _, err := env.New(env.NoCRDs()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(children(os.Getpid()))
+	panic("as a test that times out")
+}
+
+// children returns the processes that pid has started, as words.
+func children(pid int) string {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, task := range tasks {
+		content, err := os.ReadFile(task)
+		if err != nil {
+			continue
+		}
+		all = append(all, strings.Fields(string(content))...)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestProcessesEndWithACrashedTest(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Fatal("setpriv, of util-linux, is needed for processes to end with a crashed test:", err)
+	}
+	var stdout, stderr bytes.Buffer
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), crashVariable+"=1", "TMPDIR="+t.TempDir())
+	child.Stdout, child.Stderr = &stdout, &stderr
+	err := child.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("child ended with %v, want an exit code of a panic; it printed: %s", err, stderr.String())
+	}
+	started := strings.Fields(stdout.String())
+	if len(started) != 2 {
+		t.Fatalf("child started the processes %v, want etcd and the API server; it printed: %s", started, stderr.String())
+	}
+	for _, word := range started {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal("process id of a child:", err)
+		}
+		err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			return !alive(pid), nil
+		})
+		if err != nil {
+			t.Errorf("process %d has not ended with the test that started it: %v", pid, err)
+		}
+	}
+}
+
+// alive tells whether the process runs. One that has ended and that nobody has waited
+// for does not.
+func alive(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func TestMissingBinariesSayWhatToDo(t *testing.T) {
+	t.Setenv(env.BinariesVariable, t.TempDir())
+	_, err := env.New()
+	if err == nil {
+		t.Fatal("an environment started without etcd")
+	}
+	for _, want := range []string{"no etcd in", "make test-integration", env.BinariesVariable} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not say %q", err, want)
+		}
+	}
+}
+
+func TestMissingCRDs(t *testing.T) {
+	t.Parallel()
+	if _, err := env.New(env.CRDDir(t.TempDir())); err == nil || !strings.Contains(err.Error(), "no CRD in") {
+		t.Errorf("environment without CRDs: error %v, want one that says that there are none", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	e := env.Start(t)
+	namespace := e.Namespace(t)
+
+	t.Run("requests are counted", func(t *testing.T) { requestsAreCounted(t, e, namespace) })
+	t.Run("users and service accounts have the rights that RBAC gives them", func(t *testing.T) {
+		identities(t, e, namespace)
+	})
+	t.Run("the API server can be stopped and started", func(t *testing.T) {
+		if err := e.StopAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Client.List(t.Context(), &v1alpha1.PodProbeMarkerList{}); err == nil {
+			t.Error("the API server answers after it was stopped")
+		}
+		if err := e.StartAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
+			t.Error("the API server has lost its data or certificates:", err)
+		}
+	})
+}
+
+func requestsAreCounted(t *testing.T, e *env.Env, namespace string) {
+	before, err := e.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "counted"}}
+	if err := e.Client.Create(t.Context(), config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Client.Create(t.Context(), config.DeepCopy()); !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("second create: %v, want that it exists", err)
+	}
+	if err := e.Client.Create(t.Context(), config.DeepCopy(), client.DryRunAll); !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("dry-run create: %v, want that it exists", err)
+	}
+	want := env.Requests{
+		{Verb: "POST", Resource: "configmaps", Code: "201"}: 1,
+		{Verb: "POST", Resource: "configmaps", Code: "409"}: 1,
+	}
+	var diff string
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			now, err := e.Requests(ctx)
+			if err != nil {
+				return false, err
+			}
+			got := env.Requests{}
+			for key, count := range now.Since(before) {
+				if key.Resource == "configmaps" && key.IsWrite() {
+					got[key] = count
+				}
+			}
+			diff = cmp.Diff(want, got)
+			return diff == "" && now.Since(before).Writes("configmaps", "") == 1 &&
+				now.Since(before).Conflicts("configmaps") == 1, nil
+		})
+	if err != nil {
+		t.Errorf("requests counted: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func identities(t *testing.T, e *env.Env, namespace string) {
+	e.Apply(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": map[string]any{"name": "read-pods"},
+		"rules": []any{map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"list"},
+		}},
+	}}, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"metadata": map[string]any{"name": "readers"},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "read-pods"},
+		"subjects": []any{
+			map[string]any{"kind": "ServiceAccount", "namespace": namespace, "name": "reader"},
+			map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "readers"},
+		},
+	}})
+	for name, test := range map[string]struct {
+		client  client.Client
+		allowed bool
+	}{
+		"service account with the role":    {newClient(t, e, e.ServiceAccount(t, namespace, "reader", nil)), true},
+		"service account without the role": {newClient(t, e, e.ServiceAccount(t, namespace, "nobody", nil)), false},
+		"user with the role":               {newClient(t, e, e.User(t, "ann", "readers")), true},
+		"user without the role":            {newClient(t, e, e.User(t, "ben")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			// The authorizer sees a new binding by a watch, a moment after its creation.
+			waited := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
+				func(ctx context.Context) (bool, error) {
+					err = test.client.List(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+					return !test.allowed || err == nil, nil
+				})
+			if test.allowed && waited != nil {
+				t.Errorf("list pods: %v, want that it is allowed", err)
+			}
+			if !test.allowed && !apierrors.IsForbidden(err) {
+				t.Errorf("list pods: %v, want that it is forbidden", err)
+			}
+		})
+	}
+}
+
+func newClient(t *testing.T, e *env.Env, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal("build client:", err)
+	}
+	return c
+}
+
+func TestUpstreamCRDsAreServed(t *testing.T) {
+	t.Parallel()
+	e := env.Start(t, env.UpstreamCRDs())
+	namespace := e.Namespace(t)
+	// Seamark's own CRDs refuse this marker, which says nothing.
+	marker := &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "empty"},
+		Spec:       v1alpha1.PodProbeMarkerSpec{Selector: &metav1.LabelSelector{}, Probes: []v1alpha1.PodContainerProbe{}},
+	}
+	if err := e.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal("create a marker that only Seamark's rules refuse:", err)
+	}
+	marker.Status.MatchedPods = 3
+	marker.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionTrue, Reason: "Resolved", LastTransitionTime: metav1.Now(),
+	}}
+	if err := e.Client.Status().Update(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	want := v1alpha1.PodProbeMarkerStatus{MatchedPods: 3}
+	if diff := cmp.Diff(want, marker.Status); diff != "" {
+		t.Errorf("status with a field that upstream lacks (-want +got):\n%s", diff)
+	}
+}

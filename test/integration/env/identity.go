@@ -1,0 +1,72 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Namespace creates a namespace with a name of its own and returns the name. It stays
+// when the test ends: nothing in this environment would finish its deletion.
+func (e *Env) Namespace(tb testing.TB) string {
+	tb.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := e.Client.Create(tb.Context(), namespace); err != nil {
+		tb.Fatal("create a namespace for the test:", err)
+	}
+	return namespace.Name
+}
+
+// User returns a configuration that authenticates by client certificate as the user,
+// a member of the groups. RBAC applies to it.
+func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
+	tb.Helper()
+	user, err := e.environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+	if err != nil {
+		tb.Fatalf("make a client certificate for %s: %v", name, err)
+	}
+	return unlimited(user.Config())
+}
+
+// ServiceAccount returns a configuration that authenticates with a token of the
+// service account, issued by the API server for one hour. The account and its
+// namespace are created where they do not exist. A token may be bound to an object,
+// such as the Pod that uses it; nil binds it to none.
+func (e *Env) ServiceAccount(tb testing.TB, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
+	tb.Helper()
+	config, err := e.serviceAccount(tb.Context(), namespace, name, bound)
+	if err != nil {
+		tb.Fatalf("get a token of service account %s/%s: %v", namespace, name, err)
+	}
+	return config
+}
+
+func (e *Env) serviceAccount(ctx context.Context, namespace, name string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, account,
+	} {
+		if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, object)); err != nil {
+			return nil, fmt.Errorf("create %T: %w", object, err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound},
+	}
+	if err := e.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("request a token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(e.Config)
+	config.BearerToken = request.Status.Token
+	return unlimited(config), nil
+}

@@ -1,0 +1,85 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ReadManifests returns the objects of a YAML file, or of all YAML files of a folder
+// and the folders in it, in the order of the paths. Kustomizations are left out. A
+// relative path starts at the module's root.
+func ReadManifests(path string) ([]*unstructured.Unstructured, error) {
+	if !filepath.IsAbs(path) {
+		root, err := ModuleRoot()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(root, path)
+	}
+	var objects []*unstructured.Unstructured
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir(), filepath.Ext(name) != ".yaml", entry.Name() == "kustomization.yaml":
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		found, err := ParseManifests(content)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		objects = append(objects, found...)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	return objects, nil
+}
+
+// ParseManifests returns the objects of a YAML text. Documents without content are
+// left out.
+func ParseManifests(text []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("parse manifest: %w", err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// Apply creates the objects. Fields that their schemas don't have are refused. An
+// object that exists is left as it is.
+func (e *Env) Apply(tb testing.TB, objects ...*unstructured.Unstructured) {
+	tb.Helper()
+	strict := client.WithFieldValidation(e.Client, "Strict")
+	for _, object := range objects {
+		if err := client.IgnoreAlreadyExists(strict.Create(tb.Context(), object.DeepCopy())); err != nil {
+			tb.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Request is a kind of request that the API server has answered.
+type Request struct {
+	// Verb is as the API server's metrics have it: GET, LIST, WATCH, POST, PUT,
+	// PATCH, APPLY (a server-side apply), DELETE, DELETECOLLECTION.
+	Verb string
+	// Group is the API group, empty for the core group.
+	Group string
+	// Resource is the plural name, such as pods.
+	Resource string
+	// Subresource is empty for the object itself.
+	Subresource string
+	// Code is the HTTP status of the answer.
+	Code string
+}
+
+// Requests counts the requests that the API server has answered since its start. A
+// watch counts when it ends.
+type Requests map[Request]int
+
+// Requests reads the counts from the API server's metrics. The server counts a request
+// after it has answered it, so that the last few may be missing for some milliseconds.
+func (e *Env) Requests(ctx context.Context) (Requests, error) {
+	clientset, err := kubernetes.NewForConfig(e.Config)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	text, err := clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	return parseRequests(text)
+}
+
+func parseRequests(text []byte) (Requests, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("parse the API server's metrics: %w", err)
+	}
+	requests := Requests{}
+	for _, metric := range families["apiserver_request_total"].GetMetric() {
+		var key Request
+		dryRun := false
+		for _, label := range metric.GetLabel() {
+			switch label.GetName() {
+			case "verb":
+				key.Verb = label.GetValue()
+			case "group":
+				key.Group = label.GetValue()
+			case "resource":
+				key.Resource = label.GetValue()
+			case "subresource":
+				key.Subresource = label.GetValue()
+			case "code":
+				key.Code = label.GetValue()
+			case "dry_run":
+				dryRun = label.GetValue() != ""
+			}
+		}
+		if !dryRun {
+			requests[key] += int(metric.GetCounter().GetValue())
+		}
+	}
+	return requests, nil
+}
+
+// Since returns what has been added since before. Kinds of requests of which there
+// were no more are left out.
+func (r Requests) Since(before Requests) Requests {
+	added := Requests{}
+	for key, count := range r {
+		if n := count - before[key]; n > 0 {
+			added[key] = n
+		}
+	}
+	return added
+}
+
+// Count returns how many requests match.
+func (r Requests) Count(match func(Request) bool) int {
+	total := 0
+	for key, count := range r {
+		if match(key) {
+			total += count
+		}
+	}
+	return total
+}
+
+// Writes returns how many writes of the resource's subresource (empty: of the object
+// itself) succeeded.
+func (r Requests) Writes(resource, subresource string) int {
+	return r.Count(func(key Request) bool {
+		return key.Resource == resource && key.Subresource == subresource &&
+			key.IsWrite() && strings.HasPrefix(key.Code, "2")
+	})
+}
+
+// Conflicts returns how many writes of the resource, its subresources included, were
+// answered with 409.
+func (r Requests) Conflicts(resource string) int {
+	return r.Count(func(key Request) bool {
+		return key.Resource == resource && key.IsWrite() && key.Code == "409"
+	})
+}
+
+// IsWrite tells whether the request changes objects.
+func (r Request) IsWrite() bool {
+	switch r.Verb {
+	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":
+		return true
+	default:
+		return false
+	}
+}
