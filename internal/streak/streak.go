@@ -1,0 +1,173 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streak judges one probe: it turns outcomes and container changes into state
+// transitions, as the kubelet does for its own probes. A state stands until a whole
+// streak of equal outcomes speaks against it.
+//
+// The judge owns no clock and no goroutine: every method takes the time it happens at,
+// and Due says when the probe wants to be run next. Its invariants:
+//
+//   - the state changes only by a streak that meets its threshold, by a change of the
+//     container, or by a change of the handler;
+//   - only the outcomes of one container and one handler make up a streak;
+//   - a container that does not run is Failed and never due;
+//   - a probe that has never had a result has no state.
+package streak
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probe"
+)
+
+// Policy is how a probe is timed and judged.
+type Policy struct {
+	// InitialDelay is the time after the container's start before which nothing is
+	// probed. Zero probes at once.
+	InitialDelay time.Duration
+	// Period is the time between the starts of two runs. It is positive.
+	Period time.Duration
+	// SuccessThreshold is how many successes in a row make Succeeded, at least 1.
+	SuccessThreshold int
+	// FailureThreshold is how many failures in a row make Failed, at least 1.
+	FailureThreshold int
+}
+
+// PolicyOf reads the policy of a planned probe, in whose spec every default is resolved.
+// A period or threshold below 1 counts as 1, so that a bad plan can't spin or divide.
+func PolicyOf(spec *corev1.Probe) Policy {
+	return Policy{
+		InitialDelay:     time.Duration(max(spec.InitialDelaySeconds, 0)) * time.Second,
+		Period:           time.Duration(max(spec.PeriodSeconds, 1)) * time.Second,
+		SuccessThreshold: int(max(spec.SuccessThreshold, 1)),
+		FailureThreshold: int(max(spec.FailureThreshold, 1)),
+	}
+}
+
+// Container is what the judge knows of the container that it probes.
+type Container struct {
+	// ID is the runtime's name of this run of the container; a restart has another.
+	ID string
+	// Running is whether its process runs.
+	Running bool
+	// StartedAt is when its process started.
+	StartedAt time.Time
+	// Reason says why it is not running, in words. Empty where unknown.
+	Reason string
+}
+
+// State is what is known of a probe.
+type State struct {
+	// State is empty until the first result.
+	State v1alpha1.ProbeState
+	// Message is that of the newest outcome that agrees with State, or says what made
+	// the state where no outcome did.
+	Message string
+	// LastProbe is when the newest outcome came. Zero if there was none.
+	LastProbe time.Time
+	// LastTransition is when State last changed.
+	LastTransition time.Time
+}
+
+// Transition is one change of state.
+type Transition struct {
+	// From is empty for a probe's first result.
+	From v1alpha1.ProbeState
+	// To is the state from now on.
+	To v1alpha1.ProbeState
+	// Message says why.
+	Message string
+	// At is when the state changed.
+	At time.Time
+}
+
+// Judge judges one probe of one container. It is not safe for concurrent use.
+type Judge struct {
+	policy    Policy
+	notBefore time.Time
+	// container is the newest run of the container seen; its ID is empty before the
+	// first and after the container is gone.
+	container Container
+	// restored marks a state that was read back and not yet tied to a container.
+	restored bool
+	state    State
+	// last and run are the newest outcome and how often it came in a row.
+	last bool
+	run  int
+	// next is when the probe is due; zero while it is not.
+	next time.Time
+}
+
+// New returns the judge of a probe that has no state. It is not due before notBefore,
+// nor before its container is known and runs.
+func New(policy Policy, notBefore time.Time) *Judge {
+	return &Judge{policy: policy, notBefore: notBefore}
+}
+
+// Restore returns the judge of a probe whose state was reported before, by an agent that
+// has been restarted since. The state stands until something speaks against it.
+func Restore(policy Policy, notBefore time.Time, state State) *Judge {
+	return &Judge{policy: policy, notBefore: notBefore, state: state, restored: state.State != ""}
+}
+
+// State returns what is known now.
+func (j *Judge) State() State { return j.state }
+
+// Container returns the run of the container that outcomes are judged for. Its ID is
+// empty where none is known.
+func (j *Judge) Container() Container { return j.container }
+
+// Due returns when the probe is to be run next. It returns false while there is nothing
+// to run it in.
+func (j *Judge) Due() (time.Time, bool) { return j.next, !j.next.IsZero() }
+
+// Begin notes that a run starts at now, and moves Due to the next point of the period's
+// grid. Points that have passed are skipped, so a run that took longer than the period
+// is followed by one run and not by all that it delayed.
+func (j *Judge) Begin(now time.Time) {
+	if j.next.IsZero() || now.Before(j.next) {
+		return
+	}
+	passed := now.Sub(j.next) / j.policy.Period
+	j.next = j.next.Add((passed + 1) * j.policy.Period)
+}
+
+// Outcome judges one outcome of the container that Container returns. An outcome for a
+// container that does not run is ignored: it came too late.
+func (j *Judge) Outcome(now time.Time, outcome probe.Outcome) (Transition, bool) {
+	if !j.container.Running {
+		return Transition{}, false
+	}
+	j.state.LastProbe = now
+	if j.run > 0 && j.last == outcome.Success {
+		j.run++
+	} else {
+		j.last, j.run = outcome.Success, 1
+	}
+	to, threshold := v1alpha1.ProbeFailed, j.policy.FailureThreshold
+	if outcome.Success {
+		to, threshold = v1alpha1.ProbeSucceeded, j.policy.SuccessThreshold
+	}
+	if j.run < threshold && j.state.State != to {
+		return Transition{}, false
+	}
+	return j.become(now, to, outcome.Message)
+}
+
+// become moves to a state. It reports false where the state is that already.
+func (j *Judge) become(now time.Time, to v1alpha1.ProbeState, message string) (Transition, bool) {
+	j.state.Message = message
+	if j.state.State == to {
+		return Transition{}, false
+	}
+	transition := Transition{From: j.state.State, To: to, Message: message, At: now}
+	j.state.State, j.state.LastTransition = to, now
+	return transition, true
+}
+
+// reset forgets the outcomes counted so far.
+func (j *Judge) reset() { j.last, j.run = false, 0 }

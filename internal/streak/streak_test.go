@@ -1,0 +1,380 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package streak_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// at returns the moment s seconds into a test.
+func at(s float64) time.Time {
+	return time.Unix(1_800_000_000, 0).Add(time.Duration(s * float64(time.Second)))
+}
+
+// step is something that happens to a judge.
+type step func(*streak.Judge) (streak.Transition, bool)
+
+func success(s float64, message string) step {
+	return func(j *streak.Judge) (streak.Transition, bool) {
+		return j.Outcome(at(s), probe.Outcome{Success: true, Message: message})
+	}
+}
+
+func failure(s float64, message string) step {
+	return func(j *streak.Judge) (streak.Transition, bool) {
+		return j.Outcome(at(s), probe.Outcome{Message: message})
+	}
+}
+
+func running(s float64, id string, started float64) step {
+	return func(j *streak.Judge) (streak.Transition, bool) {
+		return j.ContainerChanged(at(s), streak.Container{ID: id, Running: true, StartedAt: at(started)})
+	}
+}
+
+func stopped(s float64, id, reason string) step {
+	return func(j *streak.Judge) (streak.Transition, bool) {
+		return j.ContainerChanged(at(s), streak.Container{ID: id, Reason: reason})
+	}
+}
+
+func gone(s float64) step {
+	return func(j *streak.Judge) (streak.Transition, bool) { return j.ContainerGone(at(s)) }
+}
+
+func edited(s float64, policy streak.Policy, handler bool) step {
+	return func(j *streak.Judge) (streak.Transition, bool) { return j.Edited(at(s), policy, handler) }
+}
+
+// kubernetes is the policy of Kubernetes' defaults.
+func kubernetes() streak.Policy {
+	return streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 3}
+}
+
+func reported(state v1alpha1.ProbeState) streak.State {
+	return streak.State{State: state, Message: "reported", LastProbe: at(-60), LastTransition: at(-600)}
+}
+
+const (
+	none      = v1alpha1.ProbeState("")
+	unknown   = v1alpha1.ProbeUnknown
+	succeeded = v1alpha1.ProbeSucceeded
+	failed    = v1alpha1.ProbeFailed
+)
+
+func TestJudge(t *testing.T) {
+	const gonesay = "the container is not running: it does not exist"
+	twoOfEach := streak.Policy{Period: 10 * time.Second, SuccessThreshold: 2, FailureThreshold: 2}
+	cases := map[string]struct {
+		policy streak.Policy
+		start  streak.State
+		steps  []step
+		want   []streak.Transition
+		final  streak.State
+		due    time.Time
+	}{
+		"nothing known, nothing said": {policy: kubernetes()},
+		"the first success": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", -5), success(1, "idle")},
+			want:   []streak.Transition{{From: none, To: succeeded, Message: "idle", At: at(1)}},
+			final:  streak.State{State: succeeded, Message: "idle", LastProbe: at(1), LastTransition: at(1)},
+			due:    at(0),
+		},
+		"a failure below the threshold says nothing": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no")},
+			final:  streak.State{LastProbe: at(2)},
+			due:    at(0),
+		},
+		"failures in a row": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"), failure(4, "3")},
+			want: []streak.Transition{
+				{From: none, To: succeeded, Message: "ok", At: at(1)},
+				{From: succeeded, To: failed, Message: "3", At: at(4)},
+			},
+			final: streak.State{State: failed, Message: "3", LastProbe: at(4), LastTransition: at(4)},
+			due:   at(0),
+		},
+		"a success in between starts the count anew": {
+			policy: kubernetes(),
+			steps: []step{
+				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
+				success(4, "ok again"), failure(5, "1"), failure(6, "2"),
+			},
+			want:  []streak.Transition{{From: none, To: succeeded, Message: "ok", At: at(1)}},
+			final: streak.State{State: succeeded, Message: "ok again", LastProbe: at(6), LastTransition: at(1)},
+			due:   at(0),
+		},
+		"an agreeing outcome below the threshold renews the message": {
+			policy: twoOfEach,
+			steps: []step{
+				running(0, "a", 0), success(1, "1"), success(2, "2"), failure(3, "no"), success(4, "3"),
+			},
+			want:  []streak.Transition{{From: none, To: succeeded, Message: "2", At: at(2)}},
+			final: streak.State{State: succeeded, Message: "3", LastProbe: at(4), LastTransition: at(2)},
+			due:   at(0),
+		},
+		"a container that ends is Failed at once": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), success(1, "ok"), stopped(2, "a", "exited with code 1")},
+			want: []streak.Transition{
+				{From: none, To: succeeded, Message: "ok", At: at(1)},
+				{From: succeeded, To: failed, Message: "the container is not running: exited with code 1", At: at(2)},
+			},
+			final: streak.State{
+				State: failed, Message: "the container is not running: exited with code 1",
+				LastProbe: at(1), LastTransition: at(2),
+			},
+		},
+		"a container seen only after its end": {
+			policy: kubernetes(),
+			steps:  []step{stopped(2, "a", "")},
+			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(2)}},
+			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(2)},
+		},
+		"an outcome that comes after the end counts for nothing": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), stopped(1, "a", ""), success(2, "late")},
+			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(1)}},
+			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(1)},
+		},
+		"a restart resets to Unknown and counts anew": {
+			policy: kubernetes(),
+			steps: []step{
+				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
+				running(4, "b", 4), failure(5, "1"), failure(6, "2"), failure(7, "3"),
+			},
+			want: []streak.Transition{
+				{From: none, To: succeeded, Message: "ok", At: at(1)},
+				{From: succeeded, To: unknown, Message: "the container is new: no result yet", At: at(4)},
+				{From: unknown, To: failed, Message: "3", At: at(7)},
+			},
+			final: streak.State{State: failed, Message: "3", LastProbe: at(7), LastTransition: at(7)},
+			due:   at(4),
+		},
+		"a restart before any result stays without a state": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no"), running(3, "b", 3), failure(4, "no")},
+			final:  streak.State{LastProbe: at(4)},
+			due:    at(3),
+		},
+		"a crash loop is Failed throughout": {
+			policy: kubernetes(),
+			steps:  []step{stopped(1, "a", "exited with code 1"), stopped(5, "b", "exited with code 2")},
+			want: []streak.Transition{
+				{From: none, To: failed, Message: "the container is not running: exited with code 1", At: at(1)},
+			},
+			final: streak.State{
+				State: failed, Message: "the container is not running: exited with code 2", LastTransition: at(1),
+			},
+		},
+		"a container that is created and then starts is fresh": {
+			policy: kubernetes(),
+			steps:  []step{stopped(1, "a", "created"), running(2, "a", 2)},
+			want: []streak.Transition{
+				{From: none, To: failed, Message: "the container is not running: created", At: at(1)},
+				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(2)},
+			},
+			final: streak.State{State: unknown, Message: "the container is new: no result yet", LastTransition: at(2)},
+			due:   at(2),
+		},
+		"a container told of again changes nothing": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), success(1, "ok"), running(2, "a", 0)},
+			want:   []streak.Transition{{From: none, To: succeeded, Message: "ok", At: at(1)}},
+			final:  streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
+			due:    at(0),
+		},
+		"a container that never was is no failure": {policy: kubernetes(), steps: []step{gone(1)}},
+		"a container that was and is gone is Failed": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), gone(1), gone(2)},
+			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(1)}},
+			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(1)},
+		},
+		"a changed handler of a gone container stays Failed": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes(), true)},
+			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(1)}},
+			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(1)},
+		},
+		"restored, and the container is the reported one": {
+			policy: kubernetes(), start: reported(succeeded),
+			steps: []step{running(0, "a", -900), failure(1, "no"), failure(2, "no")},
+			final: streak.State{State: succeeded, Message: "reported", LastProbe: at(2), LastTransition: at(-600)},
+			due:   at(0),
+		},
+		"restored, and the container has restarted since": {
+			policy: kubernetes(), start: reported(succeeded),
+			steps: []step{running(0, "b", -30)},
+			want: []streak.Transition{
+				{From: succeeded, To: unknown, Message: "the container is new: no result yet", At: at(0)},
+			},
+			final: streak.State{
+				State: unknown, Message: "the container is new: no result yet",
+				LastProbe: at(-60), LastTransition: at(0),
+			},
+			due: at(0),
+		},
+		"restored, and the container started within the second of the report": {
+			policy: kubernetes(), start: reported(succeeded),
+			steps: []step{running(0, "a", -59.1)},
+			final: reported(succeeded),
+			due:   at(0),
+		},
+		"restored, and the transition is newer than the probe": {
+			policy: kubernetes(),
+			start:  streak.State{State: failed, Message: "reported", LastProbe: at(-60), LastTransition: at(-20)},
+			steps:  []step{running(0, "a", -30)},
+			final:  streak.State{State: failed, Message: "reported", LastProbe: at(-60), LastTransition: at(-20)},
+			due:    at(0),
+		},
+		"restored, and the container is gone": {
+			policy: kubernetes(), start: reported(succeeded),
+			steps: []step{gone(1)},
+			want:  []streak.Transition{{From: succeeded, To: failed, Message: gonesay, At: at(1)}},
+			final: streak.State{State: failed, Message: gonesay, LastProbe: at(-60), LastTransition: at(1)},
+		},
+		"an edit keeps the state and counts on": {
+			policy: kubernetes(),
+			steps: []step{
+				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
+				edited(4, streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 2}, false),
+				failure(5, "3"),
+			},
+			want: []streak.Transition{
+				{From: none, To: succeeded, Message: "ok", At: at(1)},
+				{From: succeeded, To: failed, Message: "3", At: at(5)},
+			},
+			final: streak.State{State: failed, Message: "3", LastProbe: at(5), LastTransition: at(5)},
+			due:   at(4),
+		},
+		"a changed handler resets to Unknown": {
+			policy: kubernetes(),
+			steps: []step{
+				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
+				edited(4, kubernetes(), true), failure(5, "3"),
+			},
+			want: []streak.Transition{
+				{From: none, To: succeeded, Message: "ok", At: at(1)},
+				{From: succeeded, To: unknown, Message: "the probe has changed: no result yet", At: at(4)},
+			},
+			final: streak.State{
+				State: unknown, Message: "the probe has changed: no result yet",
+				LastProbe: at(5), LastTransition: at(4),
+			},
+			due: at(4),
+		},
+		"a changed handler without a result stays without a state": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), edited(4, kubernetes(), true)},
+			due:    at(4),
+		},
+		"a changed handler of a stopped container stays Failed": {
+			policy: kubernetes(),
+			steps:  []step{stopped(0, "a", ""), edited(4, kubernetes(), true)},
+			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(0)}},
+			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(0)},
+		},
+		"the initial delay counts from the container's start": {
+			policy: streak.Policy{InitialDelay: 30 * time.Second, Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+			steps:  []step{running(10, "a", 5)},
+			due:    at(35),
+		},
+		"an edited initial delay is in force at once": {
+			policy: streak.Policy{InitialDelay: 30 * time.Second, Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+			steps:  []step{running(10, "a", 5), edited(11, kubernetes(), false)},
+			due:    at(11),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge := streak.Restore(tc.policy, time.Time{}, tc.start)
+			var got []streak.Transition
+			for _, s := range tc.steps {
+				if transition, changed := s(judge); changed {
+					got = append(got, transition)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("transitions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.final, judge.State()); diff != "" {
+				t.Errorf("final state (-want +got):\n%s", diff)
+			}
+			if due, _ := judge.Due(); !due.Equal(tc.due) {
+				t.Errorf("due %s, want %s", due, tc.due)
+			}
+		})
+	}
+}
+
+func TestDue(t *testing.T) {
+	begin := func(s float64) step {
+		return func(j *streak.Judge) (streak.Transition, bool) {
+			j.Begin(at(s))
+			return streak.Transition{}, false
+		}
+	}
+	cases := map[string]struct {
+		notBefore float64
+		steps     []step
+		want      float64
+	}{
+		"not before the spread of a start":   {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
+		"one period after the first run":     {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
+		"the grid holds when a run is late":  {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
+		"points that have passed are gone":   {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
+		"a point reached exactly has passed": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
+		"an early run moves nothing":         {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
+		"an edit ends the spread":            {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
+		"a restart is probed at once":        {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge := streak.New(kubernetes(), at(tc.notBefore))
+			for _, s := range tc.steps {
+				s(judge)
+			}
+			if due, ok := judge.Due(); !ok || !due.Equal(at(tc.want)) {
+				t.Errorf("due %s, %t, want %s", due, ok, at(tc.want))
+			}
+		})
+	}
+}
+
+func TestPolicyOf(t *testing.T) {
+	cases := map[string]struct {
+		in   corev1.Probe
+		want streak.Policy
+	}{
+		"resolved": {
+			in: corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 7, SuccessThreshold: 2, FailureThreshold: 4},
+			want: streak.Policy{
+				InitialDelay: 5 * time.Second, Period: 7 * time.Second, SuccessThreshold: 2, FailureThreshold: 4,
+			},
+		},
+		"a bad plan can't spin": {
+			in:   corev1.Probe{InitialDelaySeconds: -1, FailureThreshold: -3},
+			want: streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, streak.PolicyOf(&tc.in)); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
