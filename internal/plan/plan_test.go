@@ -1,0 +1,215 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func compile(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []*plan.Marker {
+	t.Helper()
+	compiled := make([]*plan.Marker, 0, len(markers))
+	for _, m := range markers {
+		c, err := plan.Compile(m)
+		if err != nil {
+			t.Fatalf("compiling %s: %v", m.Name, err)
+		}
+		compiled = append(compiled, c)
+	}
+	return compiled
+}
+
+// planned is a probe of the builders as it stands in a plan.
+func planned(name string) v1alpha1.ContainerProbe {
+	return v1alpha1.ContainerProbe{
+		Name: name, ContainerName: "main",
+		Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/probe"}}},
+			PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+		}},
+	}
+}
+
+func podProbe(name string, probes ...v1alpha1.ContainerProbe) v1alpha1.PodProbe {
+	return v1alpha1.PodProbe{Namespace: "ns", Name: name, UID: "uid-" + name, IP: "10.0.0.1", Probes: probes}
+}
+
+func TestNode(t *testing.T) {
+	web := builders.Marker("ns", "web").Probe(builders.Probe("idle")).Probe(builders.Probe("busy")).Build()
+	game := func(name string) *builders.PodBuilder {
+		return builders.Pod("ns", name).Label("app", "game")
+	}
+	cases := map[string]struct {
+		pods    []*corev1.Pod
+		markers []*v1alpha1.PodProbeMarker
+		want    []v1alpha1.PodProbe
+	}{
+		"nothing": {},
+		"pods sorted by name, probes in the marker's order": {
+			pods:    []*corev1.Pod{game("b").Build(), game("a").Build()},
+			markers: []*v1alpha1.PodProbeMarker{web},
+			want: []v1alpha1.PodProbe{
+				podProbe("a", planned("web#idle"), planned("web#busy")),
+				podProbe("b", planned("web#idle"), planned("web#busy")),
+			},
+		},
+		"markers sorted by name": {
+			pods: []*corev1.Pod{game("a").Build()},
+			markers: []*v1alpha1.PodProbeMarker{
+				builders.Marker("ns", "z").Probe(builders.Probe("p")).Build(),
+				builders.Marker("ns", "a").Probe(builders.Probe("p")).Build(),
+			},
+			want: []v1alpha1.PodProbe{podProbe("a", planned("a#p"), planned("z#p"))},
+		},
+		"a marker of another namespace": {
+			pods:    []*corev1.Pod{game("a").Build()},
+			markers: []*v1alpha1.PodProbeMarker{builders.Marker("other", "web").Probe(builders.Probe("p")).Build()},
+		},
+		"a marker being deleted": {
+			pods:    []*corev1.Pod{game("a").Build()},
+			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Deleting().Build()},
+		},
+		"pods that do not match, are unbound, ending or not initialized": {
+			pods: []*corev1.Pod{
+				builders.Pod("ns", "other").Label("app", "db").Build(),
+				builders.Pod("ns", "bare").Build(),
+				game("unbound").Node("").Build(),
+				game("succeeded").Phase(corev1.PodSucceeded).Build(),
+				game("failed").Phase(corev1.PodFailed).Build(),
+				game("terminating").Terminating().Build(),
+				game("waiting").Initialized(corev1.ConditionFalse).Build(),
+			},
+			markers: []*v1alpha1.PodProbeMarker{web},
+		},
+		"a pod without an address yet": {
+			pods:    []*corev1.Pod{game("a").IP("").Phase(corev1.PodPending).Build()},
+			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
+			want: []v1alpha1.PodProbe{{
+				Namespace: "ns", Name: "a", UID: "uid-a", Probes: []v1alpha1.ContainerProbe{planned("web#p")},
+			}},
+		},
+		"two pods of one name, the old one ending": {
+			pods:    []*corev1.Pod{game("a").UID("old").Terminating().Build(), game("a").UID("new").Build()},
+			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
+			want: []v1alpha1.PodProbe{{
+				Namespace: "ns", Name: "a", UID: "new", IP: "10.0.0.1",
+				Probes: []v1alpha1.ContainerProbe{planned("web#p")},
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := plan.Node(tc.pods, compile(t, tc.markers...), plan.KubernetesDefaults())
+			if diff := cmp.Diff(tc.want, got.PodProbes); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodProblems(t *testing.T) {
+	pod := builders.Pod("ns", "a").Label("app", "game").
+		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 8080}).
+		InitContainer("setup", false).
+		InitContainer("proxy", true, corev1.ContainerPort{Name: "admin", ContainerPort: 9000}).
+		Build()
+	httpGet := func(port intstr.IntOrString) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: port}}
+	}
+	problem := func(reason plan.Reason, container, port string) []plan.Problem {
+		return []plan.Problem{{
+			ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a",
+			Container: container, Port: port, Reason: reason,
+		}}
+	}
+	cases := map[string]struct {
+		probe *builders.ProbeBuilder
+		want  []plan.Problem
+	}{
+		"a container that is there":  {probe: builders.Probe("p").Container("web")},
+		"a restartable init one":     {probe: builders.Probe("p").Container("proxy")},
+		"a port of a restartable":    {probe: builders.Probe("p").Container("proxy").Handler(httpGet(intstr.FromString("admin")))},
+		"a plain init container":     {probe: builders.Probe("p").Container("setup"), want: problem(plan.ContainerNotFound, "setup", "")},
+		"no such container":          {probe: builders.Probe("p").Container("db"), want: problem(plan.ContainerNotFound, "db", "")},
+		"a port of another one":      {probe: builders.Probe("p").Container("main").Handler(httpGet(intstr.FromString("http"))), want: problem(plan.PortNotFound, "main", "http")},
+		"a number that is no port":   {probe: builders.Probe("p").Handler(httpGet(intstr.FromInt32(70000))), want: problem(plan.PortNotFound, "main", "70000")},
+		"no handler":                 {probe: builders.Probe("p").Handler(corev1.ProbeHandler{}), want: problem(plan.HandlerInvalid, "main", "")},
+		"gRPC without a port":        {probe: builders.Probe("p").Handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}), want: problem(plan.PortNotFound, "main", "0")},
+		"a TCP port by another name": {probe: builders.Probe("p").Container("web").Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("ssh")}}), want: problem(plan.PortNotFound, "web", "ssh")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			markers := compile(t, builders.Marker("ns", "web").Probe(tc.probe).Build())
+			got := plan.Pod(pod, markers, plan.KubernetesDefaults())
+			if diff := cmp.Diff(tc.want, got.Problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if planned, want := len(got.Probes), 1-len(tc.want); planned != want {
+				t.Errorf("%d probes planned, want %d", planned, want)
+			}
+		})
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	valid := func() *v1alpha1.PodProbeMarker {
+		return builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	}
+	cases := map[string]func(*v1alpha1.PodProbeMarker){
+		"no selector":    func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = nil },
+		"empty selector": func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = &metav1.LabelSelector{} },
+		"an operator": func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+		},
+		"an empty name":   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "" },
+		"a # in the name": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "a#b" },
+		"a repeated name": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, m.Spec.Probes[0]) },
+		"a native type":   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
+	}
+	compile(t, valid())
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := valid()
+			spoil(m)
+			if _, err := plan.Compile(m); err == nil {
+				t.Error("compiled, want an error")
+			}
+		})
+	}
+}
+
+func TestSamePlan(t *testing.T) {
+	base := func() *builders.PodBuilder { return builders.Pod("ns", "a").Label("app", "game") }
+	cases := map[string]struct {
+		after *corev1.Pod
+		same  bool
+	}{
+		"nothing":           {after: base().Build(), same: true},
+		"another condition": {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
+		"an annotation":     {after: base().Annotation("a", "b").Build(), same: true},
+		"a label":           {after: base().Label("b", "c").Build()},
+		"the address":       {after: base().IP("10.0.0.2").Build()},
+		"the phase":         {after: base().Phase(corev1.PodFailed).Build()},
+		"termination":       {after: base().Terminating().Build()},
+		"initialization":    {after: base().Initialized(corev1.ConditionFalse).Build()},
+		"the UID":           {after: base().UID("other").Build()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.SamePlan(base().Build(), tc.after); got != tc.same {
+				t.Errorf("SamePlan = %t, want %t", got, tc.same)
+			}
+		})
+	}
+}

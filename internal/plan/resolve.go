@@ -1,0 +1,132 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// Defaults are the values of a probe's fields that a marker leaves unset, and zero
+// means unset. All are in seconds but for the two thresholds, which count results.
+type Defaults struct {
+	InitialDelaySeconds int32
+	PeriodSeconds       int32
+	TimeoutSeconds      int32
+	SuccessThreshold    int32
+	FailureThreshold    int32
+}
+
+// KubernetesDefaults returns the values that the documentation of core/v1 Probe gives.
+func KubernetesDefaults() Defaults {
+	return Defaults{
+		InitialDelaySeconds: 0,
+		PeriodSeconds:       10,
+		TimeoutSeconds:      1,
+		SuccessThreshold:    1,
+		FailureThreshold:    3,
+	}
+}
+
+// resolve makes the probe independent of the pod's spec. A reason in the problem says
+// that it can't be run in this pod.
+func resolve(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, defaults Defaults) (v1alpha1.ContainerProbeSpec, Problem) {
+	c := container(pod, probe.ContainerName)
+	if c == nil {
+		return v1alpha1.ContainerProbeSpec{}, Problem{Container: probe.ContainerName, Reason: ContainerNotFound}
+	}
+	handler, problem := resolveHandler(c, &probe.Probe.ProbeHandler)
+	if problem.Reason != "" {
+		problem.Container = c.Name
+		return v1alpha1.ContainerProbeSpec{}, problem
+	}
+	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+		ProbeHandler:        handler,
+		InitialDelaySeconds: orDefault(probe.Probe.InitialDelaySeconds, defaults.InitialDelaySeconds),
+		PeriodSeconds:       orDefault(probe.Probe.PeriodSeconds, defaults.PeriodSeconds),
+		TimeoutSeconds:      orDefault(probe.Probe.TimeoutSeconds, defaults.TimeoutSeconds),
+		SuccessThreshold:    orDefault(probe.Probe.SuccessThreshold, defaults.SuccessThreshold),
+		FailureThreshold:    orDefault(probe.Probe.FailureThreshold, defaults.FailureThreshold),
+	}}, Problem{}
+}
+
+func orDefault(value, unset int32) int32 {
+	if value <= 0 {
+		return unset
+	}
+	return value
+}
+
+// resolveHandler copies the handler, with a number for the port and without the host:
+// a probe goes to its own pod alone.
+func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHandler, Problem) {
+	var resolved corev1.ProbeHandler
+	if handlers(h) != 1 {
+		return resolved, Problem{Reason: HandlerInvalid}
+	}
+	switch {
+	case h.Exec != nil:
+		resolved.Exec = h.Exec.DeepCopy()
+	case h.HTTPGet != nil:
+		port, ok := portNumber(c, h.HTTPGet.Port)
+		if !ok {
+			return resolved, Problem{Reason: PortNotFound, Port: h.HTTPGet.Port.String()}
+		}
+		resolved.HTTPGet = h.HTTPGet.DeepCopy()
+		resolved.HTTPGet.Port = intstr.FromInt32(port)
+		resolved.HTTPGet.Host = ""
+		if resolved.HTTPGet.Scheme == "" {
+			resolved.HTTPGet.Scheme = corev1.URISchemeHTTP
+		}
+		if resolved.HTTPGet.Path == "" {
+			resolved.HTTPGet.Path = "/"
+		}
+	case h.TCPSocket != nil:
+		port, ok := portNumber(c, h.TCPSocket.Port)
+		if !ok {
+			return resolved, Problem{Reason: PortNotFound, Port: h.TCPSocket.Port.String()}
+		}
+		resolved.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
+	case h.GRPC != nil:
+		if !isPort(h.GRPC.Port) {
+			return resolved, Problem{Reason: PortNotFound, Port: strconv.Itoa(int(h.GRPC.Port))}
+		}
+		resolved.GRPC = h.GRPC.DeepCopy()
+	}
+	return resolved, Problem{}
+}
+
+func handlers(h *corev1.ProbeHandler) int {
+	count := 0
+	for _, set := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil, h.GRPC != nil} {
+		if set {
+			count++
+		}
+	}
+	return count
+}
+
+// portNumber finds the port as the kubelet does: a name is looked up in the container,
+// and a name that is none of its ports may still be a number.
+func portNumber(c *corev1.Container, port intstr.IntOrString) (int32, bool) {
+	if port.Type == intstr.Int {
+		return port.IntVal, isPort(port.IntVal)
+	}
+	for i := range c.Ports {
+		if p := &c.Ports[i]; p.Name == port.StrVal && p.Name != "" {
+			return p.ContainerPort, isPort(p.ContainerPort)
+		}
+	}
+	number, err := strconv.ParseInt(port.StrVal, 10, 32)
+	if err != nil {
+		return 0, false
+	}
+	return int32(number), isPort(int32(number))
+}
+
+func isPort(number int32) bool { return number >= 1 && number <= 65535 }

@@ -1,0 +1,127 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package builders makes the objects that tests speak of, each valid and complete
+// after its constructor, so that a test names only what it is about.
+package builders
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodBuilder builds a pod.
+type PodBuilder struct{ pod corev1.Pod }
+
+// Pod starts a running, initialized pod on the node "node-1", with the UID
+// "uid-<name>", the address 10.0.0.1 and one container "main".
+func Pod(namespace, name string) *PodBuilder {
+	return &PodBuilder{pod: corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1",
+		},
+		Spec: corev1.PodSpec{
+			NodeName:   "node-1",
+			Containers: []corev1.Container{{Name: "main", Image: "busybox:1.35"}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			PodIP: "10.0.0.1",
+			Conditions: []corev1.PodCondition{{
+				Type: corev1.PodInitialized, Status: corev1.ConditionTrue,
+			}},
+		},
+	}}
+}
+
+// Label adds a label.
+func (b *PodBuilder) Label(key, value string) *PodBuilder {
+	if b.pod.Labels == nil {
+		b.pod.Labels = make(map[string]string)
+	}
+	b.pod.Labels[key] = value
+	return b
+}
+
+// Annotation adds an annotation.
+func (b *PodBuilder) Annotation(key, value string) *PodBuilder {
+	if b.pod.Annotations == nil {
+		b.pod.Annotations = make(map[string]string)
+	}
+	b.pod.Annotations[key] = value
+	return b
+}
+
+// UID replaces the UID.
+func (b *PodBuilder) UID(uid string) *PodBuilder {
+	b.pod.UID = types.UID(uid)
+	return b
+}
+
+// Node binds the pod to the node; empty unbinds it.
+func (b *PodBuilder) Node(name string) *PodBuilder {
+	b.pod.Spec.NodeName = name
+	return b
+}
+
+// IP replaces the address.
+func (b *PodBuilder) IP(address string) *PodBuilder {
+	b.pod.Status.PodIP = address
+	return b
+}
+
+// Phase replaces the phase.
+func (b *PodBuilder) Phase(phase corev1.PodPhase) *PodBuilder {
+	b.pod.Status.Phase = phase
+	return b
+}
+
+// Initialized replaces the status of the condition Initialized.
+func (b *PodBuilder) Initialized(status corev1.ConditionStatus) *PodBuilder {
+	b.pod.Status.Conditions[0].Status = status
+	return b
+}
+
+// Condition adds a condition.
+func (b *PodBuilder) Condition(condition corev1.PodCondition) *PodBuilder {
+	b.pod.Status.Conditions = append(b.pod.Status.Conditions, condition)
+	return b
+}
+
+// Terminating sets the deletion timestamp.
+func (b *PodBuilder) Terminating() *PodBuilder {
+	b.pod.DeletionTimestamp = &metav1.Time{Time: metav1.Unix(1, 0).Time}
+	b.pod.Finalizers = []string{"example.com/held"}
+	return b
+}
+
+// Container adds a container with the named ports.
+func (b *PodBuilder) Container(name string, ports ...corev1.ContainerPort) *PodBuilder {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers,
+		corev1.Container{Name: name, Image: "busybox:1.35", Ports: ports})
+	return b
+}
+
+// InitContainer adds an init container, a restartable one where sidecar is true.
+func (b *PodBuilder) InitContainer(name string, sidecar bool, ports ...corev1.ContainerPort) *PodBuilder {
+	c := corev1.Container{Name: name, Image: "busybox:1.35", Ports: ports}
+	if sidecar {
+		always := corev1.ContainerRestartPolicyAlways
+		c.RestartPolicy = &always
+	}
+	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
+	return b
+}
+
+// ManagedFields adds a managedFields entry of an apply to the subresource.
+func (b *PodBuilder) ManagedFields(manager, subresource, fieldsV1 string) *PodBuilder {
+	b.pod.ManagedFields = append(b.pod.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: subresource,
+		APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fieldsV1),
+	})
+	return b
+}
+
+// Build returns the pod.
+func (b *PodBuilder) Build() *corev1.Pod { return b.pod.DeepCopy() }
