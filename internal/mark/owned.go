@@ -1,0 +1,97 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// fields is one level of a set of owned fields, in the wire form of FieldsV1: "f:"
+// before a field's or map's key, "k:" before the keys of a list's element.
+type fields map[string]json.RawMessage
+
+// ownedFields has the levels that lead to marks.
+type ownedFields struct {
+	Metadata struct {
+		Labels      fields `json:"f:labels"`
+		Annotations fields `json:"f:annotations"`
+	} `json:"f:metadata"`
+	Status struct {
+		Conditions fields `json:"f:conditions"`
+	} `json:"f:status"`
+}
+
+// Entry returns the managedFields entry that Seamark's applies to a pod's status
+// leave, or nil where there is none: the pod has no marks.
+func Entry(managed []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
+	for i := range managed {
+		entry := &managed[i]
+		if entry.Manager == v1alpha1.FieldManager &&
+			entry.Operation == metav1.ManagedFieldsOperationApply &&
+			entry.Subresource == "status" {
+			return entry
+		}
+	}
+	return nil
+}
+
+// Owned returns the marks that Seamark owns on the pod, with the values the pod has
+// for them. A key that the pod no longer has is not among them. It returns an error
+// where the pod's managedFields can't be read.
+func Owned(pod *corev1.Pod) (Marks, error) {
+	var owned Marks
+	entry := Entry(pod.ManagedFields)
+	if entry == nil || entry.FieldsV1 == nil {
+		return owned, nil
+	}
+	var set ownedFields
+	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set); err != nil {
+		return owned, fmt.Errorf("reading the managed fields of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	for field := range set.Metadata.Labels {
+		if value, found := pod.Labels[strings.TrimPrefix(field, "f:")]; found {
+			owned.setLabel(strings.TrimPrefix(field, "f:"), value)
+		}
+	}
+	for field := range set.Metadata.Annotations {
+		if value, found := pod.Annotations[strings.TrimPrefix(field, "f:")]; found {
+			owned.setAnnotation(strings.TrimPrefix(field, "f:"), value)
+		}
+	}
+	return owned, owned.addConditions(pod, set.Status.Conditions)
+}
+
+func (m *Marks) addConditions(pod *corev1.Pod, owned fields) error {
+	for field := range owned {
+		keys, isElement := strings.CutPrefix(field, "k:")
+		if !isElement {
+			continue
+		}
+		var element struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal([]byte(keys), &element); err != nil {
+			return fmt.Errorf("reading the managed field %s of pod %s/%s: %w", field, pod.Namespace, pod.Name, err)
+		}
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; string(c.Type) == element.Type {
+				m.setCondition(Condition{
+					Type:               element.Type,
+					Status:             c.Status,
+					Message:            c.Message,
+					LastProbeTime:      c.LastProbeTime,
+					LastTransitionTime: c.LastTransitionTime,
+				})
+			}
+		}
+	}
+	return nil
+}
