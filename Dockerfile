@@ -1,0 +1,26 @@
+# The images of Seamark, for those who have Docker; `make images` makes them without.
+#
+#   docker build --target manager --build-arg VERSION=v1.2.3 -t seamark-manager .
+#   docker build --target agent   --build-arg VERSION=v1.2.3 -t seamark-agent .
+
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY api api
+COPY cmd cmd
+COPY internal internal
+ARG TARGETOS TARGETARCH VERSION=unknown
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
+    -ldflags "-s -w -X main.version=$VERSION" -o /out/ ./cmd/seamark-manager ./cmd/seamark-agent
+
+FROM scratch AS manager
+COPY --from=build /out/seamark-manager /seamark-manager
+USER 65532:65532
+ENTRYPOINT ["/seamark-manager"]
+
+# User 0, with every capability dropped by the DaemonSet: the runtime's socket is root's.
+FROM scratch AS agent
+COPY --from=build /out/seamark-agent /seamark-agent
+USER 0:0
+ENTRYPOINT ["/seamark-agent"]

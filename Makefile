@@ -1,0 +1,165 @@
+# `make` lists the targets. Needed: Linux, root, Go, git and this file's make. What else is
+# missing, the targets install with apt-get where there is one, or name.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# The folder of the local cluster: programs, certificates, logs, images.
+CLUSTER_DIR ?= $(CURDIR)/.cluster
+# Nodes of the local cluster: those it has, or one.
+NODES ?= $(or $(filter-out 0,$(words $(wildcard $(CLUSTER_DIR)/nodes/*))),1)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The tag of the images that `make images` makes and `make install` runs.
+IMAGE_TAG ?= dev
+# How long `make fuzz-short` runs each fuzz target.
+FUZZTIME ?= 10s
+# What `make test-e2e` hands to go test, for instance E2E_ARGS='-run TestThresholds -v'.
+E2E_ARGS ?=
+
+CLUSTER := go -C hack/cluster run .
+TOOL := go tool -modfile=hack/tools/go.mod
+KUBECTL := $(CLUSTER_DIR)/bin/kubectl --kubeconfig $(CLUSTER_DIR)/kubeconfig
+IMAGES := $(CLUSTER_DIR)/images
+
+PROGRAMS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
+MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.cluster/*' -not -path './.git/*' | sort)))
+# Modules with code of their own; the others only pin versions.
+CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -name '*.go' -not -path './.cluster/*' -print -quit),$(m)))
+
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
+##@ Main
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: demo ## Show Seamark at work: the demo.
+
+.PHONY: demo
+demo: install ## Start a cluster, install Seamark, show a game server's pods being marked and scaled down.
+	@go run ./hack/demo --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/game-server
+
+.PHONY: demo-down
+demo-down: cluster-down ## Remove all that the demo started.
+
+.PHONY: build
+build: ## Build the programs into bin/, static and stamped with the version.
+	@$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+	@echo "built $(addprefix bin/,$(PROGRAMS)), version $(VERSION)"
+
+.PHONY: test
+test: test-unit test-integration test-e2e ## Run all tests. Leaves the machine as it was.
+
+##@ Cluster
+
+.PHONY: cluster-up
+cluster-up: ## Start a real Kubernetes on this machine, or mend the one that runs. NODES=N for more nodes.
+	@$(CLUSTER) up --nodes $(NODES) --dir "$(CLUSTER_DIR)"
+
+.PHONY: cluster-down
+cluster-down: ## Stop the cluster and remove all that it made, but for its programs.
+	@$(CLUSTER) down --dir "$(CLUSTER_DIR)"
+
+.PHONY: images
+images: build ## Make the images' archives in .cluster/images, without Docker.
+	@mkdir -p $(IMAGES)
+	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-manager:$(IMAGE_TAG) --out $(IMAGES)/seamark-manager.tar \
+		--user 65532 --entrypoint /seamark-manager --file $(CURDIR)/bin/seamark-manager=/seamark-manager
+	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-agent:$(IMAGE_TAG) --out $(IMAGES)/seamark-agent.tar \
+		--user 0 --entrypoint /seamark-agent --file $(CURDIR)/bin/seamark-agent=/seamark-agent
+
+# The digests among the pods' annotations make a rebuilt program roll its pods and no other's.
+.PHONY: install
+install: cluster-up images ## Install Seamark's chart in the cluster, or update it to what is built now.
+	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar
+	@$(TOOL) helm upgrade --install seamark charts/seamark --kubeconfig $(CLUSTER_DIR)/kubeconfig \
+		--namespace seamark-system --create-namespace --set-string image.tag=$(IMAGE_TAG) \
+		--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
+		--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
+		--wait --timeout 3m || { $(KUBECTL) -n seamark-system get pods -o wide; $(KUBECTL) -n seamark-system get events --sort-by=.lastTimestamp | tail -20; exit 1; }
+
+##@ Tests
+
+.PHONY: test-unit
+test-unit: compiler ## Run the unit tests of every module, with the race detector.
+	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
+	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test ./...'; go -C $(m) test ./...;)
+
+.PHONY: test-integration
+test-integration: ## Run the tests that need an API server and etcd, both built from source.
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	go test -p 1 -timeout 20m ./test/integration/...
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped after; KEEP=1 leaves it up.
+	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
+	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
+	$(MAKE) --no-print-directory install e2e-images; \
+	echo 'go test ./test/e2e/...'; \
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/e2e/... $(E2E_ARGS)
+
+.PHONY: e2e-images
+e2e-images:
+	@$(GO_BUILD) -o $(IMAGES)/bin/ ./test/e2e/target
+	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/probe-target:dev --out $(IMAGES)/probe-target.tar \
+		--user 65532 --entrypoint /target --file $(IMAGES)/bin/target=/target
+	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/probe-target.tar
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal ./cmd)))
+
+.PHONY: fuzz-short
+fuzz-short: ## Run each fuzz target for FUZZTIME.
+	@grep -rhoE --include='*_test.go' --with-filename '^func Fuzz[A-Za-z0-9_]*' ./api ./internal | while IFS=: read -r file target; do \
+		go test -run='^$$' -fuzz="^$${target#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)"; done
+
+# The race detector needs a C compiler.
+.PHONY: compiler
+compiler:
+	@command -v gcc >/dev/null || command -v cc >/dev/null || { \
+		echo 'installing gcc, which the race detector needs'; \
+		command -v apt-get >/dev/null || { echo 'no gcc and no apt-get: install a C compiler' >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; }
+
+##@ Code
+
+.PHONY: generate
+generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ says.
+	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	@$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	@rm -rf charts/seamark/files && mkdir -p charts/seamark/files/crd charts/seamark/files/rbac
+	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
+	@cp $(filter-out %/kustomization.yaml,$(wildcard config/rbac/*.yaml)) charts/seamark/files/rbac/
+
+.PHONY: lint
+lint: ## Lint every module.
+	@$(foreach m,$(CODE_MODULES),echo 'lint $(m)'; (cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...);)
+
+.PHONY: fmt
+fmt: ## Format the code of every module.
+	@$(foreach m,$(CODE_MODULES),(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint fmt --config $(CURDIR)/.golangci.yml);)
+
+.PHONY: verify
+verify: verify-generate verify-modules verify-chart lint ## Check what is generated, the modules, the chart and the style.
+	@$(foreach m,$(CODE_MODULES),echo 'vet $(m)'; go -C $(m) vet ./...;)
+
+# Compared with the state before, so that it serves in a tree with work in progress too.
+.PHONY: verify-generate
+verify-generate:
+	@echo 'generate'; state() { git diff HEAD; git status --porcelain; }; before=$$(mktemp); state >$$before; \
+	trap 'rm -f $$before' EXIT; $(MAKE) --no-print-directory generate; \
+	state | diff -u $$before - || { echo 'generated files are out of date: run make generate and commit' >&2; exit 1; }
+
+.PHONY: verify-modules
+verify-modules:
+	@$(foreach m,$(MODULES),echo 'tidy $(m)'; go -C $(m) mod tidy -diff;)
+
+.PHONY: verify-chart
+verify-chart:
+	@$(TOOL) helm lint --strict charts/seamark
+	go test -count=1 ./test/chart/...

@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// key names an object of a rendering.
+type key struct{ Kind, Namespace, Name string }
+
+// TestSameAsConfig holds the two ways to install together.
+func TestSameAsConfig(t *testing.T) {
+	want := parse(t, tool(t, "kustomize", "build", "config/default"))
+	// Helm makes the namespace itself, on the user's word.
+	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
+	got := parse(t, template(t, "seamark-system"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects (-config/default +chart):\n%s", diff)
+	}
+}
+
+// TestNamespace holds every reference to a namespace to that of the release.
+func TestNamespace(t *testing.T) {
+	rendered := string(template(t, "elsewhere"))
+	if strings.Contains(rendered, "seamark-system") {
+		t.Error("a release in the namespace elsewhere names seamark-system")
+	}
+	for k := range parse(t, []byte(rendered)) {
+		if k.Namespace != "" && k.Namespace != "elsewhere" {
+			t.Errorf("%s %s is in namespace %s, want elsewhere", k.Kind, k.Name, k.Namespace)
+		}
+	}
+}
+
+// TestValues holds each value to what it is said to change.
+func TestValues(t *testing.T) {
+	const (
+		pod       = "spec.template.spec."
+		container = pod + "containers.0."
+		notes     = "spec.template.metadata.annotations."
+	)
+	manager := key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}
+	agent := key{Kind: "DaemonSet", Namespace: "ns", Name: "seamark-agent"}
+	markers := key{Kind: "CustomResourceDefinition", Name: "podprobemarkers.apps.kruise.io"}
+	for name, test := range map[string]struct {
+		set    string
+		object key
+		path   string
+		want   any
+	}{
+		"manager image":      {"image.registry=r,image.tag=t", manager, container + "image", "r/seamark-manager:t"},
+		"agent image":        {"image.registry=r,image.tag=t", agent, container + "image", "r/seamark-agent:t"},
+		"pull policy":        {"image.pullPolicy=Always", agent, container + "imagePullPolicy", "Always"},
+		"pull secret":        {"imagePullSecrets[0].name=s", agent, pod + "imagePullSecrets.0.name", "s"},
+		"manager replicas":   {"manager.replicas=3", manager, "spec.replicas", int64(3)},
+		"manager flag":       {"manager.extraArgs={-v=2}", manager, container + "args.3", "-v=2"},
+		"manager affinity":   {"manager.affinity.a=b", manager, pod + "affinity.a", "b"},
+		"manager annotation": {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
+		"agent annotation":   {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
+		"agent socket":       {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
+		"agent folder":       {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
+		"agent rollout":      {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
+		"agent memory":       {"agent.resources.limits.memory=64Mi", agent, container + "resources.limits.memory", "64Mi"},
+		"no CRDs":            {"crds.install=false", markers, "metadata.name", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, template(t, "ns", "--set", test.set))
+			if diff := cmp.Diff(test.want, at(objects[test.object], strings.Split(test.path, "."))); diff != "" {
+				t.Errorf("%s, %s %s at %s (-want +got):\n%s", test.set,
+					test.object.Kind, test.object.Name, test.path, diff)
+			}
+		})
+	}
+}
+
+// at returns the value at path, whose steps are keys of maps and indices of lists, or
+// nil if there is none.
+func at(value any, path []string) any {
+	for _, step := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// template renders the chart for a release in the namespace.
+func template(t *testing.T, namespace string, args ...string) []byte {
+	t.Helper()
+	return tool(t, append([]string{"helm", "template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
+}
+
+// tool runs one of the tools that hack/tools pins, in the repository's root.
+func tool(t *testing.T, args ...string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=hack/tools/go.mod"}, args...)...)
+	command.Dir = "../.."
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.Bytes()
+}
+
+// parse reads a rendering, without what Helm alone puts on objects and with one tag for
+// all images of ours.
+func parse(t *testing.T, rendered []byte) map[key]map[string]any {
+	t.Helper()
+	objects := map[key]map[string]any{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(rendered), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("parsing: %v", err)
+		}
+		if object.Object == nil {
+			continue
+		}
+		normalize(object)
+		k := key{object.GetKind(), object.GetNamespace(), object.GetName()}
+		if _, twice := objects[k]; twice {
+			t.Errorf("%v is there twice", k)
+		}
+		objects[k] = object.Object
+	}
+}
+
+func normalize(object *unstructured.Unstructured) {
+	labels := object.GetLabels()
+	for _, name := range []string{"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
+		delete(labels, name)
+	}
+	if len(labels) == 0 {
+		labels = nil
+	}
+	object.SetLabels(labels)
+	annotations := object.GetAnnotations()
+	delete(annotations, "helm.sh/resource-policy")
+	object.SetAnnotations(annotations)
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		image, _ := c.(map[string]any)["image"].(string)
+		for _, tag := range []string{":latest", ":dev"} {
+			image = strings.TrimSuffix(image, tag)
+		}
+		c.(map[string]any)["image"] = image
+	}
+	if containers != nil {
+		_ = unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")
+	}
+}
