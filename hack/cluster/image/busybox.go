@@ -1,0 +1,50 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path"
+	"strings"
+)
+
+// Busybox is an image with the static program and a link for each of its applets, laid out as the
+// image of that name is everywhere: a shell at /bin/sh, root in /etc/passwd, a /tmp for all.
+func Busybox(ctx context.Context, name, program string) (Image, error) {
+	out, err := exec.CommandContext(ctx, program, "--list-full").Output()
+	if err != nil {
+		return Image{}, fmt.Errorf("list the applets of %s: %w", program, err)
+	}
+	image := Image{
+		Name: name,
+		Cmd:  []string{"sh"},
+		Env:  []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Files: map[string]File{
+			"/etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
+			"/etc/group":  {Mode: 0o644, Data: []byte("root:x:0:\nnobody:x:65534:\n")},
+			"/home":       {Mode: fs.ModeDir | 0o755},
+			"/root":       {Mode: fs.ModeDir | 0o700},
+			"/tmp":        {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+			"/var/tmp":    {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		},
+	}
+	if err := image.AddFile(program, "/bin/busybox"); err != nil {
+		return Image{}, err
+	}
+	applets := strings.Fields(string(out))
+	if len(applets) == 0 {
+		return Image{}, errors.New("list the applets of " + program + ": there are none")
+	}
+	for _, applet := range applets {
+		inside := path.Clean("/" + applet)
+		if inside == "/bin/busybox" {
+			continue
+		}
+		if err := image.add(inside, File{Mode: fs.ModeSymlink, Target: "/bin/busybox"}); err != nil {
+			return Image{}, fmt.Errorf("image %s: %w", name, err)
+		}
+	}
+	return image, nil
+}

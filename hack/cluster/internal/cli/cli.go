@@ -1,0 +1,187 @@
+// Package cli is the command line of the cluster program.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seamark-dev/seamark/hack/cluster/image"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/build"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/cluster"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
+)
+
+// launchCommand is the hidden command by which this program starts daemons.
+const launchCommand = "launch-daemon"
+
+// New makes the root command; what it reports goes to out.
+func New(out io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "cluster",
+		Short:         "Build and run a real Kubernetes on this machine",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	dir := root.PersistentFlags().String("dir", ".cluster", "folder of the cluster")
+	open := func() (*cluster.Cluster, error) { return open(*dir, out) }
+	root.AddCommand(newBuild(open), newUp(open), newDown(open), newLoad(open), newImage(out), newLaunch())
+	return root
+}
+
+type opener func() (*cluster.Cluster, error)
+
+func open(path string, out io.Writer) (*cluster.Cluster, error) {
+	dir, err := layout.New(path)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	source, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of this program's module: %w", err)
+	}
+	return cluster.New(dir, source, []string{self, launchCommand}, out)
+}
+
+func newBuild(open opener) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the programs that are missing or out of date",
+		Args:  cobra.NoArgs,
+	}
+	only := cmd.Flags().StringSlice("only", nil, "names of the programs to build (default all)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		programs, err := build.Select(build.Programs(), *only)
+		if err != nil {
+			return err
+		}
+		target, err := open()
+		if err != nil {
+			return err
+		}
+		return target.Builder().Ensure(cmd.Context(), programs)
+	}
+	return cmd
+}
+
+func newUp(open opener) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Leave a healthy cluster running, building and starting what is missing",
+		Args:  cobra.NoArgs,
+	}
+	nodes := cmd.Flags().Int("nodes", 1, "number of nodes")
+	runtime := cmd.Flags().String("runtime", string(node.RuntimeContainerd),
+		"container runtime of the nodes: containerd (built here) or debian (Debian's containerd, without events)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		kind := node.Runtime(*runtime)
+		if kind != node.RuntimeContainerd && kind != node.RuntimeDebian {
+			return fmt.Errorf("runtime %q: it is %s or %s", kind, node.RuntimeContainerd, node.RuntimeDebian)
+		}
+		target, err := open()
+		if err != nil {
+			return err
+		}
+		return target.Up(cmd.Context(), cluster.Options{Nodes: *nodes, Runtime: kind})
+	}
+	return cmd
+}
+
+func newDown(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove the cluster; programs, image archives and logs stay",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			target, err := open()
+			if err != nil {
+				return err
+			}
+			return target.Down()
+		},
+	}
+}
+
+func newLoad(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load FILE...",
+		Short: "Import image archives into every node",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := open()
+			if err != nil {
+				return err
+			}
+			return target.Load(cmd.Context(), args)
+		},
+	}
+}
+
+func newImage(out io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Build an image archive from files, the same for the same files",
+		Args:  cobra.NoArgs,
+	}
+	var made image.Image
+	flags := cmd.Flags()
+	flags.StringVar(&made.Name, "name", "", "reference of the image, with a tag")
+	flags.StringVar(&made.User, "user", "", "numeric user, and group after a colon (default root)")
+	flags.StringArrayVar(&made.Entrypoint, "entrypoint", nil, "program to run; repeat for its fixed arguments")
+	path := flags.String("out", "", "archive to write")
+	rootfs := flags.String("rootfs", "", "folder whose content becomes the root of the image")
+	files := flags.StringArray("file", nil, "HOST=PATH: a file to add, and where")
+	cmd.MarkFlagsOneRequired("rootfs", "file")
+	for _, name := range []string{"name", "out"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // The flags stand a few lines above.
+		}
+	}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if *rootfs != "" {
+			if err := made.AddTree(*rootfs); err != nil {
+				return err
+			}
+		}
+		for _, file := range *files {
+			host, inside, ok := strings.Cut(file, "=")
+			if !ok {
+				return fmt.Errorf("file %q: it is HOST=PATH", file)
+			}
+			if err := made.AddFile(host, inside); err != nil {
+				return err
+			}
+		}
+		digest, err := made.Write(*path)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s %s\n", made.Name, digest)
+		return err
+	}
+	return cmd
+}
+
+func newLaunch() *cobra.Command {
+	return &cobra.Command{
+		Use:    launchCommand + " SPEC",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			cgroups, err := cluster.Cgroups()
+			if err != nil {
+				return err
+			}
+			return process.Launch(args[0], cgroups)
+		},
+	}
+}

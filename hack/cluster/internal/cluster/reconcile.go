@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/controlplane"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/mount"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/network"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/pki"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/tunable"
+)
+
+// controlPlaneTimeout and nodeTimeout are generous: a loaded machine takes its time.
+const (
+	controlPlaneTimeout = 90 * time.Second
+	nodeTimeout         = 120 * time.Second
+)
+
+// nodesCgroup holds one cgroup a node, below which its kubelet puts pods.
+const nodesCgroup = "nodes"
+
+// reconcile starts what should run and does not, ends what runs and should not, and waits until all is
+// well. It says whether it changed anything.
+func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
+	started := time.Now()
+	var changed atomic.Bool
+	nodes, err := c.foundations(plan, kind)
+	if err != nil {
+		return false, err
+	}
+	surplus, err := c.surplus(plan, kind)
+	if err != nil {
+		return false, err
+	}
+	if err := c.startControlPlane(ctx, &changed); err != nil {
+		return false, err
+	}
+	api, err := newAPI(c.dir.Kubeconfig())
+	if err != nil {
+		return false, err
+	}
+	if err := c.await(ctx, controlPlaneTimeout, "the API server to be ready", api.ready); err != nil {
+		return false, err
+	}
+	for _, old := range surplus {
+		changed.Store(true)
+		if err := c.removeNode(ctx, old, api, !slices.Contains(plan, old)); err != nil {
+			return false, err
+		}
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, wanted := range nodes {
+		group.Go(func() error { return c.startNode(groupCtx, wanted, plan, &changed) })
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	since := time.Time{}
+	if changed.Load() {
+		c.say("waiting for %d node(s) to be Ready", len(nodes))
+		since = started.Truncate(time.Second)
+	}
+	err = c.await(ctx, nodeTimeout, "the nodes to be Ready", func(ctx context.Context) error {
+		return api.nodesReady(ctx, plan, since)
+	})
+	return changed.Load(), err
+}
+
+// foundations makes what daemons need to start: cgroups, the bridge, identities.
+func (c *Cluster) foundations(plan []address.Node, kind node.Runtime) ([]node.Node, error) {
+	for _, dir := range []string{c.dir.RunDir(), c.dir.LogDir(), c.dir.NodesDir(), c.dir.ConfigDir()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("create a directory: %w", err)
+		}
+	}
+	if err := tunable.Save("/proc/sys", c.dir.Tunables()); err != nil {
+		return nil, err
+	}
+	if err := network.Check(); err != nil {
+		return nil, err
+	}
+	if err := network.EnsureBridge(); err != nil {
+		return nil, err
+	}
+	store, err := pki.NewStore(c.dir.PKIDir(), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	if err := controlplane.Identities(c.dir, store); err != nil {
+		return nil, err
+	}
+	overlay, err := mount.CanOverlay(c.dir.NodesDir())
+	if err != nil {
+		return nil, err
+	}
+	snapshotter := "native"
+	if overlay {
+		snapshotter = "overlayfs"
+	}
+	var nodes []node.Node
+	for _, planned := range plan {
+		wanted := node.Node{
+			Dir: c.dir, Plan: planned, Runtime: kind, Snapshotter: snapshotter,
+			CgroupRoot:    c.cgroups.Path(nodeCgroup(planned.Name)),
+			AuthorityCert: controlplane.AuthorityCert(c.dir),
+		}
+		nodes = append(nodes, wanted)
+	}
+	return nodes, nil
+}
+
+func nodeCgroup(name string) string { return filepath.Join(nodesCgroup, name) }
+
+func (c *Cluster) startControlPlane(ctx context.Context, changed *atomic.Bool) error {
+	if err := c.ensure(ctx, controlplane.Etcd(c.dir), changed); err != nil {
+		return err
+	}
+	if err := c.await(ctx, controlPlaneTimeout, "etcd to listen", listening(address.EtcdPort)); err != nil {
+		return err
+	}
+	for _, spec := range []process.Spec{
+		controlplane.APIServer(c.dir), controlplane.ControllerManager(c.dir), controlplane.Scheduler(c.dir),
+	} {
+		if err := c.ensure(ctx, spec, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure leaves a daemon running in its cgroup.
+func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *atomic.Bool) error {
+	if err := c.cgroups.Create(process.CgroupOf(spec.Name)); err != nil {
+		return err
+	}
+	started, err := c.processes.Ensure(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if started {
+		changed.Store(true)
+		c.say("started %s", spec.Name)
+	}
+	return nil
+}
+
+// startNode leaves a node's daemons running, with the cluster's images loaded.
+func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []address.Node, changed *atomic.Bool) error {
+	if err := c.layNode(wanted, plan); err != nil {
+		return err
+	}
+	if err := c.ensure(ctx, wanted.Containerd(), changed); err != nil {
+		return err
+	}
+	if err := c.importStandard(ctx, wanted); err != nil {
+		return err
+	}
+	for _, spec := range []process.Spec{wanted.Kubelet(), wanted.Proxy()} {
+		if err := c.ensure(ctx, spec, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layNode makes all that a node's daemons start with.
+func (c *Cluster) layNode(wanted node.Node, plan []address.Node) error {
+	if err := network.EnsureNode(wanted.Plan, plan); err != nil {
+		return err
+	}
+	if err := c.cgroups.Create(nodeCgroup(wanted.Plan.Name)); err != nil {
+		return err
+	}
+	store, err := pki.NewStore(c.dir.PKIDir(), time.Now)
+	if err != nil {
+		return err
+	}
+	if err := wanted.Identities(store); err != nil {
+		return err
+	}
+	files, err := wanted.Files()
+	if err != nil {
+		return err
+	}
+	for path, content := range files {
+		if err := writeIfNew(path, content); err != nil {
+			return err
+		}
+	}
+	return writeIfNew(c.dir.Node(wanted.Plan.Name).Config("runtime"), []byte(wanted.Runtime))
+}
+
+func writeIfNew(path string, content []byte) error {
+	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, content) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("create a directory: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return fmt.Errorf("write a configuration: %w", err)
+	}
+	return nil
+}
+
+// surplus lists the nodes that are there and not in the plan, or there with another runtime: what one
+// version of containerd keeps on disk is no other's to read.
+func (c *Cluster) surplus(plan []address.Node, kind node.Runtime) ([]address.Node, error) {
+	present, err := c.presentNodes()
+	if err != nil {
+		return nil, err
+	}
+	var surplus []address.Node
+	for _, found := range present {
+		runtime, err := os.ReadFile(c.dir.Node(found.Name).Config("runtime"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read the runtime of %s: %w", found.Name, err)
+		}
+		if !slices.Contains(plan, found) || string(runtime) != string(kind) {
+			surplus = append(surplus, found)
+		}
+	}
+	return surplus, nil
+}
+
+// presentNodes lists the nodes that have a directory.
+func (c *Cluster) presentNodes() ([]address.Node, error) {
+	entries, err := os.ReadDir(c.dir.NodesDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	var present []address.Node
+	for _, entry := range entries {
+		if found, err := address.ParseNode(entry.Name()); err == nil {
+			present = append(present, found)
+		}
+	}
+	return present, nil
+}
+
+// removeNode takes a node's daemons, pods and links away, and its Node object with its pods where the
+// node does not come back.
+func (c *Cluster) removeNode(ctx context.Context, old address.Node, api *api, forever bool) error {
+	c.say("removing %s", old.Name)
+	var daemons []string
+	for _, program := range []string{node.KubeletName, node.ProxyName, node.ContainerdName} {
+		name := node.DaemonName(program, old.Name)
+		daemons = append(daemons, process.CgroupOf(name))
+		if err := c.processes.Forget(name); err != nil {
+			return err
+		}
+	}
+	for _, path := range append(daemons, nodeCgroup(old.Name)) {
+		if _, err := c.endProcesses(path); err != nil {
+			return err
+		}
+		if _, err := c.cgroups.Remove(path); err != nil {
+			return err
+		}
+	}
+	files := c.dir.Node(old.Name)
+	if _, err := mount.Clear(files.Dir()); err != nil {
+		return err
+	}
+	if _, err := removeStrays([]layout.Node{files}); err != nil {
+		return err
+	}
+	if _, err := network.RemoveNode(old); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(files.Dir()); err != nil {
+		return fmt.Errorf("remove the files of %s: %w", old.Name, err)
+	}
+	if !forever {
+		return nil
+	}
+	return api.deleteNode(ctx, old.Name)
+}

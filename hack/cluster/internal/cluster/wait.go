@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+)
+
+const pollEvery = 100 * time.Millisecond
+
+// await polls check until it returns no error. A daemon that ends meanwhile ends the wait.
+func (c *Cluster) await(ctx context.Context, timeout time.Duration, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
+		if last = check(ctx); last == nil {
+			return true, nil
+		}
+		return false, c.allAlive()
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", what, errors.Join(err, last))
+	}
+	return nil
+}
+
+// allAlive reports a daemon that has ended, with the end of its log.
+func (c *Cluster) allAlive() error {
+	name, err := c.processes.Ended()
+	if err != nil || name == "" {
+		return err
+	}
+	return fmt.Errorf("%s has ended; its log ends with:\n%s", name, logTail(c.dir.Log(name)))
+}
+
+func logTail(path string) string {
+	const most = 2000
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}
+
+// listening checks that something accepts connections on a port of the control plane.
+func listening(port uint16) func(context.Context) error {
+	return func(ctx context.Context) error {
+		dialer := net.Dialer{Timeout: time.Second}
+		connection, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(address.Host(), port).String())
+		if err != nil {
+			return fmt.Errorf("reach port %d: %w", port, err)
+		}
+		return connection.Close()
+	}
+}
+
+// api asks the API server as the administrator.
+type api struct {
+	client kubernetes.Interface
+}
+
+func newAPI(kubeconfig string) (*api, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.Timeout = 5 * time.Second
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return &api{client: client}, nil
+}
+
+func (a *api) ready(ctx context.Context) error {
+	if _, err := a.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+		return fmt.Errorf("ask for /readyz: %w", err)
+	}
+	return nil
+}
+
+// nodesReady checks that every node of the plan is Ready by a heartbeat not older than since, and that
+// pods can be made: their default service account is there.
+func (a *api) nodesReady(ctx context.Context, plan []address.Node, since time.Time) error {
+	list, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	found := map[string]corev1.Node{}
+	for _, item := range list.Items {
+		found[item.Name] = item
+	}
+	for _, planned := range plan {
+		item, ok := found[planned.Name]
+		if !ok {
+			return fmt.Errorf("%s is not registered", planned.Name)
+		}
+		if err := nodeReady(item, since); err != nil {
+			return err
+		}
+	}
+	_, err = a.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get the default service account: %w", err)
+	}
+	return nil
+}
+
+func nodeReady(item corev1.Node, since time.Time) error {
+	for _, taint := range item.Spec.Taints {
+		if taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable {
+			return fmt.Errorf("%s has the taint %s", item.Name, taint.Key)
+		}
+	}
+	for _, condition := range item.Status.Conditions {
+		if condition.Type != corev1.NodeReady {
+			continue
+		}
+		if condition.Status != corev1.ConditionTrue {
+			return fmt.Errorf("%s is not Ready: %s", item.Name, condition.Message)
+		}
+		if condition.LastHeartbeatTime.Time.Before(since) {
+			return fmt.Errorf("%s has not reported since its start", item.Name)
+		}
+		return nil
+	}
+	return fmt.Errorf("%s has not reported", item.Name)
+}
+
+// deleteNode deletes a Node object and the pods that were bound to it: no kubelet is left to end them.
+func (a *api) deleteNode(ctx context.Context, name string) error {
+	err := a.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", name, err)
+	}
+	pods, err := a.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", name).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("list the pods of %s: %w", name, err)
+	}
+	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+	for _, pod := range pods.Items {
+		err := a.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, now)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete pod %s of %s: %w", pod.Name, name, err)
+		}
+	}
+	return nil
+}

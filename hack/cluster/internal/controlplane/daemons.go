@@ -1,0 +1,141 @@
+// Package controlplane says how etcd and the three control plane daemons of a cluster are run.
+//
+// They run on the machine itself and listen on its bridge address only, so that nodes, pods and the
+// machine reach them and nothing outside does.
+package controlplane
+
+import (
+	"fmt"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
+)
+
+// Names of the daemons, of their programs and of their logs.
+const (
+	EtcdName              = "etcd"
+	APIServerName         = "kube-apiserver"
+	ControllerManagerName = "kube-controller-manager"
+	SchedulerName         = "kube-scheduler"
+)
+
+// issuer is the name that service account tokens carry.
+const issuer = "https://kubernetes.default.svc.cluster.local"
+
+// Environment is what daemons get: a search path, since they call iptables, mount and the like.
+func Environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+}
+
+func etcdURL(port int) string { return fmt.Sprintf("https://%s:%d", address.Host(), port) }
+
+// Etcd runs the cluster's store: one member that trusts clients of the etcd authority.
+func Etcd(dir layout.Dir) process.Spec {
+	cert, key, ca := dir.Cert(etcdServer), dir.Key(etcdServer), dir.Cert(etcdAuthority)
+	return process.Spec{
+		Name: EtcdName,
+		Path: dir.Bin(EtcdName),
+		Args: []string{
+			"--name=seamark",
+			"--data-dir=" + dir.EtcdData(),
+			"--listen-client-urls=" + etcdURL(address.EtcdPort),
+			"--advertise-client-urls=" + etcdURL(address.EtcdPort),
+			"--listen-peer-urls=" + etcdURL(address.EtcdPeerPort),
+			"--initial-advertise-peer-urls=" + etcdURL(address.EtcdPeerPort),
+			"--initial-cluster=seamark=" + etcdURL(address.EtcdPeerPort),
+			"--client-cert-auth", "--cert-file=" + cert, "--key-file=" + key, "--trusted-ca-file=" + ca,
+			"--peer-client-cert-auth", "--peer-cert-file=" + cert, "--peer-key-file=" + key, "--peer-trusted-ca-file=" + ca,
+			// The data is thrown away with the cluster: it need not survive the machine.
+			"--unsafe-no-fsync",
+		},
+		Env:    Environment(),
+		Inputs: []string{cert, ca},
+	}
+}
+
+// APIServer serves the API with the Node and RBAC authorizers and NodeRestriction admission.
+func APIServer(dir layout.Dir) process.Spec {
+	return process.Spec{
+		Name: APIServerName,
+		Path: dir.Bin(APIServerName),
+		Args: []string{
+			"--advertise-address=" + address.Host().String(),
+			"--bind-address=" + address.Host().String(),
+			fmt.Sprintf("--secure-port=%d", address.APIServerPort),
+			"--service-cluster-ip-range=" + address.ServiceRange().String(),
+			"--etcd-servers=" + etcdURL(address.EtcdPort),
+			"--etcd-cafile=" + dir.Cert(etcdAuthority),
+			"--etcd-certfile=" + dir.Cert(etcdClient),
+			"--etcd-keyfile=" + dir.Key(etcdClient),
+			"--client-ca-file=" + dir.Cert(authority),
+			"--tls-cert-file=" + dir.Cert(APIServerName),
+			"--tls-private-key-file=" + dir.Key(APIServerName),
+			"--kubelet-certificate-authority=" + dir.Cert(authority),
+			"--kubelet-client-certificate=" + dir.Cert(kubeletClient),
+			"--kubelet-client-key=" + dir.Key(kubeletClient),
+			"--kubelet-preferred-address-types=InternalIP",
+			"--service-account-issuer=" + issuer,
+			"--service-account-key-file=" + publicKey(dir),
+			"--service-account-signing-key-file=" + dir.Key(tokenKey),
+			"--requestheader-client-ca-file=" + dir.Cert(frontProxyAuthority),
+			"--requestheader-allowed-names=front-proxy-client",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-username-headers=X-Remote-User",
+			"--proxy-client-cert-file=" + dir.Cert(frontProxyClient),
+			"--proxy-client-key-file=" + dir.Key(frontProxyClient),
+			"--authorization-mode=Node,RBAC",
+			"--enable-admission-plugins=NodeRestriction",
+			"--allow-privileged=true",
+			// The machine has routes to pods and none to Services: webhooks are called at their pods.
+			"--enable-aggregator-routing=true",
+		},
+		Env:    Environment(),
+		Inputs: []string{dir.Cert(authority), dir.Cert(APIServerName), dir.Cert(etcdAuthority), publicKey(dir)},
+	}
+}
+
+// ControllerManager runs the usual controllers, each with its own service account.
+func ControllerManager(dir layout.Dir) process.Spec {
+	kubeconfig := dir.Config(ControllerManagerName + ".kubeconfig")
+	return process.Spec{
+		Name: ControllerManagerName,
+		Path: dir.Bin(ControllerManagerName),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=" + address.Host().String(),
+			"--leader-elect=false",
+			"--use-service-account-credentials=true",
+			"--service-account-private-key-file=" + dir.Key(tokenKey),
+			"--root-ca-file=" + dir.Cert(authority),
+			"--cluster-signing-cert-file=" + dir.Cert(authority),
+			"--cluster-signing-key-file=" + dir.Key(authority),
+			"--requestheader-client-ca-file=" + dir.Cert(frontProxyAuthority),
+			"--allocate-node-cidrs=false",
+			"--cluster-name=seamark",
+		},
+		Env:    Environment(),
+		Inputs: []string{kubeconfig},
+	}
+}
+
+// Scheduler binds pods to nodes.
+func Scheduler(dir layout.Dir) process.Spec {
+	kubeconfig := dir.Config(SchedulerName + ".kubeconfig")
+	return process.Spec{
+		Name: SchedulerName,
+		Path: dir.Bin(SchedulerName),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=" + address.Host().String(),
+			"--leader-elect=false",
+		},
+		Env:    Environment(),
+		Inputs: []string{kubeconfig},
+	}
+}

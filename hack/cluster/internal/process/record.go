@@ -1,0 +1,108 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Record is what is kept of a started process. PID alone does not name a process, since numbers are used
+// again: Start and Boot tell whether it is still the one that was started.
+type Record struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+	// Start is the start time in clock ticks after boot, field 22 of /proc/<pid>/stat.
+	Start uint64 `json:"start"`
+	// Boot is the kernel's identity of this boot.
+	Boot string `json:"boot"`
+	// Digest stands for the command and all its inputs: a process with another digest is out of date.
+	Digest string `json:"digest"`
+}
+
+// ReadRecords reads all records of a directory by name. A missing directory holds none; a record that
+// cannot be read counts as none, since what it spoke of cannot be known.
+func ReadRecords(dir string) (map[string]Record, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.pid.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list process records: %w", err)
+	}
+	records := make(map[string]Record, len(files))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a process record: %w", err)
+		}
+		var record Record
+		if json.Unmarshal(text, &record) == nil && record.Name != "" {
+			records[record.Name] = record
+		}
+	}
+	return records, nil
+}
+
+func recordPath(dir, name string) string { return filepath.Join(dir, name+".pid.json") }
+
+func (r Record) write(dir string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the record of %s: %w", r.Name, err)
+	}
+	path := recordPath(dir, r.Name)
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return fmt.Errorf("write the record of %s: %w", r.Name, err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write the record of %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// Alive tells whether the very process of the record still runs.
+func (r Record) Alive() bool {
+	boot, err := BootID()
+	if err != nil || boot != r.Boot {
+		return false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID))
+	if err != nil {
+		return false
+	}
+	state, start, err := parseStat(string(text))
+	return err == nil && start == r.Start && state != "Z" && state != "X"
+}
+
+// BootID is the kernel's identity of this boot.
+func BootID() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read the boot identity: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// parseStat reads state and start time from the text of /proc/<pid>/stat. The command in field 2 may
+// hold blanks and parentheses, so counting begins after its last one.
+func parseStat(text string) (state string, start uint64, err error) {
+	end := strings.LastIndexByte(text, ')')
+	if end < 0 {
+		return "", 0, errors.New("read a process state: no command field")
+	}
+	const stateField, startField = 3, 22
+	fields := strings.Fields(text[end+1:])
+	if len(fields) <= startField-stateField {
+		return "", 0, errors.New("read a process state: too few fields")
+	}
+	start, err = strconv.ParseUint(fields[startField-stateField], 10, 64)
+	if err != nil {
+		return "", 0, fmt.Errorf("read a process state: %w", err)
+	}
+	return fields[0], start, nil
+}

@@ -1,0 +1,77 @@
+// Package tunable keeps the kernel settings that the kubelet changes for the whole machine, and puts
+// them back.
+package tunable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Names lists the settings, by their path below /proc/sys: those of the kubelet's container manager.
+func Names() []string {
+	return []string{
+		"kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys", "kernel/panic", "kernel/panic_on_oops",
+		"vm/overcommit_memory", "vm/panic_on_oom",
+	}
+}
+
+// Save writes the present settings of root (/proc/sys) to file, unless the file is there already.
+func Save(root, file string) error {
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	values := map[string]string{}
+	for _, name := range Names() {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read a kernel setting: %w", err)
+		}
+		values[name] = strings.TrimSpace(string(text))
+	}
+	text, err := json.MarshalIndent(values, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the kernel settings: %w", err)
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return fmt.Errorf("keep the kernel settings: %w", err)
+	}
+	return nil
+}
+
+// Restore puts back what Save kept and returns the names of the settings that had changed. Without a
+// file there is nothing to do.
+func Restore(root, file string) ([]string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kept kernel settings: %w", err)
+	}
+	values := map[string]string{}
+	if err := json.Unmarshal(text, &values); err != nil {
+		return nil, fmt.Errorf("read the kept kernel settings: %w", err)
+	}
+	var changed []string
+	for _, name := range Names() {
+		kept, ok := values[name]
+		path := filepath.Join(root, name)
+		now, err := os.ReadFile(path)
+		if !ok || err != nil || strings.TrimSpace(string(now)) == kept {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(kept), 0o644); err != nil {
+			return nil, fmt.Errorf("restore a kernel setting: %w", err)
+		}
+		changed = append(changed, name)
+	}
+	return changed, nil
+}
