@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
@@ -227,9 +226,10 @@ func wireTime(t time.Time) metav1.Time {
 	return metav1.NewTime(t.Truncate(time.Second))
 }
 
-// messageLimit returns how many bytes each of n messages may have.
+// messageLimit returns how many bytes each of n messages may have. On most nodes that is
+// more than a message ever has.
 func messageLimit(n int) int {
-	return min(max(messageBudget/max(n, 1), minMessageBytes), probe.MaxMessageBytes)
+	return max(messageBudget/max(n, 1), minMessageBytes)
 }
 
 // cut shortens s to at most limit bytes without splitting a rune.
