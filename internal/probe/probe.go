@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package probe holds the values that pass between those who ask for a probe and those
-// who run it: the Target, parsed once from the plan, and the Outcome. The handlers
+// who run it: the Target, parsed once from the plan, and the Outcome; and what the
+// handlers share: how a message is cut and how a connection is closed. The handlers
 // themselves live in the packages below it.
 package probe
 
@@ -16,8 +17,9 @@ import (
 // Prober runs one kind of probe.
 type Prober interface {
 	// Probe runs the target's handler once and returns within the target's timeout,
-	// give or take scheduling. An error means that nothing could be told, of which the
-	// caller concludes nothing: a success or failure of the container is an Outcome.
+	// give or take scheduling; an exec probe may wait for its turn before that. An error
+	// means that nothing could be told, of which the caller concludes nothing: a success
+	// or failure of the container is an Outcome. The end of ctx is such an error.
 	Probe(ctx context.Context, target Target) (Outcome, error)
 }
 

@@ -1,0 +1,231 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exec_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runner is a runtime made of one function.
+type runner func(ctx context.Context, containerID string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
+
+func (r runner) ExecSync(ctx context.Context, containerID string, _ []string, timeout time.Duration) ([]byte, []byte, int32, error) {
+	return r(ctx, containerID, timeout)
+}
+
+func target(containerID string) probe.Target {
+	return probe.Target{
+		Handler: probe.HandlerExec, Timeout: time.Second, ContainerID: containerID,
+		Exec: &probe.Exec{Command: []string{"/idle"}},
+	}
+}
+
+// result makes a runner that answers at once.
+func result(stdout, stderr string, exitCode int32, err error) runner {
+	return func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
+		return []byte(stdout), []byte(stderr), exitCode, err
+	}
+}
+
+func TestProbeJudges(t *testing.T) {
+	timedOut := fmt.Errorf("exec: %w", context.DeadlineExceeded)
+	cases := map[string]struct {
+		runner runner
+		want   probe.Outcome
+	}{
+		"success":                {runner: result("idle\n", "", 0, nil), want: probe.Outcome{Success: true, Message: "idle"}},
+		"success without output": {runner: result("", "", 0, nil), want: probe.Outcome{Success: true}},
+		"success keeps stderr":   {runner: result("idle\n", "warn\n", 0, nil), want: probe.Outcome{Success: true, Message: "idle\nwarn"}},
+		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probe.Outcome{Message: "busy\n2 players"}},
+		"failure without output": {runner: result("", "\n", 137, nil), want: probe.Outcome{Message: "exited with code 137"}},
+		"a negative exit code":   {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
+		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{Message: "timed out after 1s"}},
+		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{Message: "timed out after 1s\nhalf\nway"}},
+		"100 KiB that are no UTF-8": {
+			runner: result(strings.Repeat("\xff", 100<<10), "boom", 1, nil),
+			want:   probe.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := exec.New(tc.runner, 1, nil).Probe(t.Context(), target("c1"))
+			if err != nil {
+				t.Fatalf("Probe: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Probe() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProbePassesTheTarget(t *testing.T) {
+	var gotID string
+	var gotTimeout time.Duration
+	run := func(_ context.Context, id string, timeout time.Duration) ([]byte, []byte, int32, error) {
+		gotID, gotTimeout = id, timeout
+		return nil, nil, 0, nil
+	}
+	if _, err := exec.New(runner(run), 1, nil).Probe(t.Context(), target("c1")); err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	if gotID != "c1" || gotTimeout != time.Second {
+		t.Errorf("ran in %q with timeout %s, want c1 and 1s", gotID, gotTimeout)
+	}
+}
+
+func TestProbeCannotTell(t *testing.T) {
+	lost := errors.New("connection lost")
+	if got, err := exec.New(result("", "", 0, lost), 1, nil).Probe(t.Context(), target("c1")); !errors.Is(err, lost) {
+		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, lost)
+	}
+}
+
+// TestProbeOutlastsTheRuntime has a runtime that forgets the timeout.
+func TestProbeOutlastsTheRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		prober := exec.New(hang(), 1, nil)
+		got, err := prober.Probe(t.Context(), target("c1"))
+		if err != nil {
+			t.Fatalf("Probe: %v", err)
+		}
+		if diff := cmp.Diff(probe.Outcome{Message: "timed out after 1s"}, got); diff != "" {
+			t.Errorf("Probe() (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("the probe took %s, want 2s", took)
+		}
+	})
+}
+
+// hang makes a runner that answers when its context ends.
+func hang() runner {
+	return func(ctx context.Context, _ string, _ time.Duration) ([]byte, []byte, int32, error) {
+		<-ctx.Done()
+		return nil, nil, 0, ctx.Err()
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	stopping := errors.New("the agent stops")
+	for name, places := range map[string]int{"while it runs": 2, "while it waits": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				prober := exec.New(hang(), places, nil)
+				errs := make(chan error, 2)
+				for range 2 {
+					go func() {
+						_, err := prober.Probe(ctx, target("c1"))
+						errs <- err
+					}()
+				}
+				synctest.Wait()
+				cancel(stopping)
+				for range 2 {
+					if err := <-errs; !errors.Is(err, stopping) {
+						t.Errorf("error %v, want %v", err, stopping)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestProbeTakesTurns lets more probes come than there are places: they run in the order
+// in which they came, and the time in the queue is not part of the timeout.
+func TestProbeTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const probes, places, each = 7, 2, 900 * time.Millisecond
+		var log turns
+		run := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
+			log.enter(id)
+			defer log.leave()
+			select {
+			case <-ctx.Done():
+				return nil, nil, 0, ctx.Err()
+			case <-time.After(each):
+				return nil, nil, 0, nil
+			}
+		}
+		prober := exec.New(runner(run), places, log.wait)
+		outcomes := make(chan probe.Outcome, probes)
+		var want []string
+		for i := range probes {
+			id := fmt.Sprint("c", i)
+			want = append(want, id)
+			go func() {
+				got, err := prober.Probe(t.Context(), target(id))
+				if err != nil {
+					t.Errorf("Probe of %s: %v", id, err)
+				}
+				outcomes <- got
+			}()
+			synctest.Wait()
+		}
+		if got := prober.Queued(); got != probes-places {
+			t.Errorf("%d probes in the queue, want %d", got, probes-places)
+		}
+		for range probes {
+			if got := <-outcomes; !got.Success {
+				t.Errorf("outcome %+v, want success", got)
+			}
+		}
+		slices.Sort(log.waits)
+		if diff := cmp.Diff([]time.Duration{0, 0, each, each, 2 * each, 2 * each, 3 * each}, log.waits); diff != "" {
+			t.Errorf("waits (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want, log.order); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		if log.most != places || prober.Queued() != 0 {
+			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), places)
+		}
+	})
+}
+
+// turns writes down what a prober does with its queue.
+type turns struct {
+	mu            sync.Mutex
+	order         []string
+	waits         []time.Duration
+	running, most int
+}
+
+func (l *turns) enter(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order = append(l.order, id)
+	l.running++
+	l.most = max(l.most, l.running)
+}
+
+func (l *turns) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+}
+
+func (l *turns) wait(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = append(l.waits, d)
+}

@@ -1,0 +1,169 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	grpcprobe "github.com/seamark-dev/seamark/internal/probe/grpc"
+	"github.com/seamark-dev/seamark/internal/probe/probetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// timeout is ample for what answers.
+const timeout = 10 * time.Second
+
+func target(address, service string, timeout time.Duration) probe.Target {
+	return probe.Target{
+		Handler: probe.HandlerGRPC, Timeout: timeout,
+		GRPC: &probe.GRPC{Address: address, Service: service},
+	}
+}
+
+// serve starts a gRPC server on the listener.
+func serve(t *testing.T, listener net.Listener, register func(*grpc.Server)) string {
+	t.Helper()
+	server := grpc.NewServer()
+	register(server)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// checker answers health checks by a function.
+type checker struct {
+	grpc_health_v1.UnimplementedHealthServer
+	check func(context.Context) (*grpc_health_v1.HealthCheckResponse, error)
+}
+
+func (c checker) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	return c.check(ctx)
+}
+
+// answering starts a server that answers health checks by the function.
+func answering(t *testing.T, check func(context.Context) (*grpc_health_v1.HealthCheckResponse, error)) string {
+	t.Helper()
+	return serve(t, probetest.Listen(t, "127.0.0.1:0"), func(s *grpc.Server) {
+		grpc_health_v1.RegisterHealthServer(s, checker{check: check})
+	})
+}
+
+func TestProbe(t *testing.T) {
+	healthy := health.NewServer()
+	healthy.SetServingStatus("game", grpc_health_v1.HealthCheckResponse_SERVING)
+	healthy.SetServingStatus("lobby", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	register := func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, healthy) }
+	address := serve(t, probetest.Listen(t, "127.0.0.1:0"), register)
+	failing := answering(t, func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+		return nil, status.Error(codes.Internal, "out of dice")
+	})
+	hanging := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	silent := probetest.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+
+	cases := map[string]struct {
+		target probe.Target
+		want   bool
+		says   string
+	}{
+		"serving":           {target: target(address, "", timeout), want: true, says: "service healthy"},
+		"a service serving": {target: target(address, "game", timeout), want: true, says: "service healthy"},
+		"not serving":       {target: target(address, "lobby", timeout), says: `service unhealthy (responded with "NOT_SERVING")`},
+		"no such service":   {target: target(address, "chat", timeout), says: `no service "chat"`},
+		"no health service": {target: target(serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout), says: "no health service (grpc.health.v1.Health)"},
+		"an error":          {target: target(failing, "", timeout), says: "Internal: out of dice"},
+		"no answer":         {target: target(hanging, "", 100*time.Millisecond), says: "timeout: no answer to the health check within 100ms"},
+		"refused":           {target: target(probetest.Refusing(t), "", 100*time.Millisecond), says: "connection refused"},
+		"no answer to TCP":  {target: target(probetest.Unanswering(t), "", 100*time.Millisecond), says: "within 100ms: the host does not answer"},
+		"no gRPC, silent":   {target: target(silent, "", 100*time.Millisecond), says: "does not answer as a gRPC server"},
+		"no gRPC, closes":   {target: target(probetest.Serve(t, func(net.Conn) {}), "", 100*time.Millisecond), says: "does not answer as a gRPC server"},
+	}
+	if listener := probetest.IPv6(t); listener != nil {
+		tc := cases["serving"]
+		tc.target = target(serve(t, listener, register), "", timeout)
+		cases["serving on IPv6"] = tc
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := grpcprobe.New("1.36").Probe(t.Context(), tc.target)
+			if err != nil {
+				t.Fatalf("Probe: %v", err)
+			}
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			}
+		})
+	}
+}
+
+func TestProbeNamesItself(t *testing.T) {
+	agents := make(chan string, 1)
+	address := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		agents <- strings.Join(md.Get("user-agent"), ",")
+		return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}, nil
+	})
+	if got, err := grpcprobe.New("1.36").Probe(t.Context(), target(address, "", timeout)); err != nil || !got.Success {
+		t.Fatalf("Probe() = %+v, %v, want success", got, err)
+	}
+	if agent := <-agents; !strings.HasPrefix(agent, "kube-probe/1.36 ") {
+		t.Errorf("user agent %q, want kube-probe/1.36 first", agent)
+	}
+}
+
+// TestProbeWaitsForTheServer has the first connection closed before it carries a call.
+func TestProbeWaitsForTheServer(t *testing.T) {
+	listener := &hesitant{Listener: probetest.Listen(t, "127.0.0.1:0"), refuse: 1}
+	address := serve(t, listener, func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, health.NewServer()) })
+	got, err := grpcprobe.New("1.36").Probe(t.Context(), target(address, "", timeout))
+	if err != nil || !got.Success {
+		t.Errorf("Probe() = %+v, %v, want success on the second connection", got, err)
+	}
+}
+
+// hesitant closes its first connections.
+type hesitant struct {
+	net.Listener
+	refuse int
+}
+
+func (h *hesitant) Accept() (net.Conn, error) {
+	conn, err := h.Listener.Accept()
+	for ; err == nil && h.refuse > 0; h.refuse-- {
+		_ = conn.Close()
+		conn, err = h.Listener.Accept()
+	}
+	return conn, err
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	stopping := errors.New("the agent stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	address := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+		cancel(stopping)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if got, err := grpcprobe.New("1.36").Probe(ctx, target(address, "", time.Minute)); !errors.Is(err, stopping) {
+		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, stopping)
+	}
+}

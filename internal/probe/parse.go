@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Parse makes a target of a probe in a plan, where defaults are filled in and named
+// ports are numbers. podIP is where network probes go, IPv4 or IPv6; exec probes need
+// none. An error names the field and what is allowed there.
+func Parse(spec *corev1.Probe, podIP string) (Target, error) {
+	if spec == nil {
+		return Target{}, errors.New("probe: want one of exec, httpGet, tcpSocket and grpc, got none")
+	}
+	if spec.TimeoutSeconds < 1 {
+		return Target{}, fmt.Errorf("timeoutSeconds: %d, want 1 or more", spec.TimeoutSeconds)
+	}
+	handler, err := handlerOf(spec)
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Handler: handler, Timeout: time.Duration(spec.TimeoutSeconds) * time.Second}
+	switch handler {
+	case HandlerExec:
+		target.Exec, err = parseExec(spec.Exec)
+	case HandlerHTTP:
+		target.HTTP, err = parseHTTP(spec.HTTPGet, podIP)
+	case HandlerTCP:
+		target.TCP, err = parseTCP(spec.TCPSocket, podIP)
+	case HandlerGRPC:
+		target.GRPC, err = parseGRPC(spec.GRPC, podIP)
+	}
+	if err != nil {
+		return Target{}, err
+	}
+	return target, nil
+}
+
+// handlerOf tells the one handler that the probe has.
+func handlerOf(spec *corev1.Probe) (Handler, error) {
+	var got []string
+	for _, h := range []struct {
+		name Handler
+		set  bool
+	}{
+		{HandlerExec, spec.Exec != nil},
+		{HandlerHTTP, spec.HTTPGet != nil},
+		{HandlerTCP, spec.TCPSocket != nil},
+		{HandlerGRPC, spec.GRPC != nil},
+	} {
+		if h.set {
+			got = append(got, string(h.name))
+		}
+	}
+	switch len(got) {
+	case 1:
+		return Handler(got[0]), nil
+	case 0:
+		return "", errors.New("probe: want one of exec, httpGet, tcpSocket and grpc, got none")
+	default:
+		return "", fmt.Errorf("probe: want one of exec, httpGet, tcpSocket and grpc, got %s", strings.Join(got, " and "))
+	}
+}
+
+func parseExec(action *corev1.ExecAction) (*Exec, error) {
+	if len(action.Command) == 0 {
+		return nil, errors.New("exec.command: empty, want a program and its arguments")
+	}
+	return &Exec{Command: action.Command}, nil
+}
+
+func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
+	address, err := addressOf("httpGet", action.Host, podIP, action.Port)
+	if err != nil {
+		return nil, err
+	}
+	scheme := "http"
+	switch action.Scheme {
+	case corev1.URISchemeHTTP, "":
+	case corev1.URISchemeHTTPS:
+		scheme = "https"
+	default:
+		return nil, fmt.Errorf("httpGet.scheme: %q, want HTTP or HTTPS", action.Scheme)
+	}
+	target, err := urlOf(scheme, address, action.Path)
+	if err != nil {
+		return nil, err
+	}
+	header := make(http.Header, len(action.HTTPHeaders))
+	for _, h := range action.HTTPHeaders {
+		header.Add(h.Name, h.Value)
+	}
+	host := header.Get("Host")
+	header.Del("Host")
+	return &HTTP{URL: target, Header: header, Host: host}, nil
+}
+
+// urlOf puts a path, with its query if it has one, behind an address. A path that is no
+// part of a URL is taken letter by letter, as the kubelet does. The result is parsed once
+// more from its text, which is what goes over the wire.
+func urlOf(scheme, address, path string) (*url.URL, error) {
+	parsed, err := url.Parse(path)
+	if err != nil {
+		parsed = &url.URL{Path: path}
+	}
+	parsed.Scheme, parsed.Host = scheme, address
+	out, err := url.Parse(parsed.String())
+	if err != nil || out.Host != address {
+		return nil, fmt.Errorf("httpGet.path: %q, want a path that begins with /", path)
+	}
+	return out, nil
+}
+
+func parseTCP(action *corev1.TCPSocketAction, podIP string) (*TCP, error) {
+	address, err := addressOf("tcpSocket", action.Host, podIP, action.Port)
+	if err != nil {
+		return nil, err
+	}
+	return &TCP{Address: address}, nil
+}
+
+func parseGRPC(action *corev1.GRPCAction, podIP string) (*GRPC, error) {
+	address, err := addressOf("grpc", "", podIP, intstr.FromInt32(action.Port))
+	if err != nil {
+		return nil, err
+	}
+	out := &GRPC{Address: address}
+	if action.Service != nil {
+		out.Service = *action.Service
+	}
+	return out, nil
+}
+
+// addressOf joins the pod's address and the port of the named handler. A host is refused:
+// probes reach their own pod and nothing else from the node.
+func addressOf(handler, host, podIP string, port intstr.IntOrString) (string, error) {
+	if host != "" {
+		return "", fmt.Errorf("%s.host: %q, want it empty: a probe goes to its own pod", handler, host)
+	}
+	ip, err := netip.ParseAddr(podIP)
+	if err != nil || ip.Zone() != "" {
+		return "", fmt.Errorf("pod IP: %q, want an IPv4 or IPv6 address", podIP)
+	}
+	if port.Type != intstr.Int || port.IntVal < 1 || port.IntVal > 65535 {
+		return "", fmt.Errorf("%s.port: %q, want a number from 1 to 65535", handler, port.String())
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(int(port.IntVal))), nil
+}

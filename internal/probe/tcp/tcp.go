@@ -1,0 +1,40 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tcp runs tcpSocket probes, judged as the kubelet judges its own.
+package tcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+)
+
+// Prober opens and closes connections.
+type Prober struct{}
+
+var _ probe.Prober = Prober{}
+
+// New returns a prober.
+func New() Prober { return Prober{} }
+
+// Probe connects to the target and closes. A connection is success, with no message;
+// none within the timeout, or a refused one, is a failure that says why.
+func (Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+	dialCtx, cancel := context.WithTimeout(ctx, target.Timeout)
+	defer cancel()
+	conn, err := probe.Dialer().DialContext(dialCtx, "tcp", target.TCP.Address)
+	if err == nil {
+		// The peer may be gone again: it was there, which is all that was asked.
+		_ = conn.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return probe.Outcome{}, fmt.Errorf("connect to %s: %w", target.TCP.Address, context.Cause(ctx))
+	case err != nil:
+		return probe.Outcome{Message: probe.Message([]byte(err.Error()))}, nil
+	default:
+		return probe.Outcome{Success: true}, nil
+	}
+}

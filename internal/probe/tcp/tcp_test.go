@@ -1,0 +1,88 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tcp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probe/tcp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func target(address string, timeout time.Duration) probe.Target {
+	return probe.Target{Handler: probe.HandlerTCP, Timeout: timeout, TCP: &probe.TCP{Address: address}}
+}
+
+func TestProbe(t *testing.T) {
+	cases := map[string]struct {
+		address string
+		timeout time.Duration
+		want    bool
+		says    string
+	}{
+		"accepted":                  {address: probetest.Listen(t, "127.0.0.1:0").Addr().String(), timeout: time.Second, want: true},
+		"accepted and closed":       {address: probetest.Serve(t, func(net.Conn) {}), timeout: time.Second, want: true},
+		"refused":                   {address: probetest.Refusing(t), timeout: time.Second, says: "connection refused"},
+		"no answer":                 {address: probetest.Unanswering(t), timeout: 50 * time.Millisecond, says: "i/o timeout"},
+		"an address that is no one": {address: "127.0.0.1:0", timeout: time.Second, says: "connection refused"},
+	}
+	if listener := probetest.IPv6(t); listener != nil {
+		tc := cases["accepted"]
+		tc.address = listener.Addr().String()
+		cases["accepted on IPv6"] = tc
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := tcp.New().Probe(t.Context(), target(tc.address, tc.timeout))
+			if err != nil {
+				t.Fatalf("Probe: %v", err)
+			}
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			}
+			if tc.want && got.Message != "" {
+				t.Errorf("message %q, want none", got.Message)
+			}
+		})
+	}
+}
+
+func TestProbeClosesCleanly(t *testing.T) {
+	ends := make(chan error, 1)
+	address := probetest.Serve(t, func(conn net.Conn) {
+		_, err := io.ReadAll(conn)
+		ends <- err
+	})
+	got, err := tcp.New().Probe(t.Context(), target(address, time.Second))
+	if err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	if diff := cmp.Diff(probe.Outcome{Success: true}, got); diff != "" {
+		t.Errorf("Probe() (-want +got):\n%s", diff)
+	}
+	if err := <-ends; err != nil {
+		t.Errorf("the server reads %v, want the end of the stream", err)
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	stopping := errors.New("the agent stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopping)
+	if got, err := tcp.New().Probe(ctx, target(probetest.Unanswering(t), time.Minute)); !errors.Is(err, stopping) {
+		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, stopping)
+	}
+}
