@@ -96,7 +96,13 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		if !isPort(h.GRPC.Port) {
 			return resolved, Problem{Reason: PortNotFound, Port: strconv.Itoa(int(h.GRPC.Port))}
 		}
-		resolved.GRPC = h.GRPC.DeepCopy()
+		// The whole server is asked for by the empty name, spelled out: an API server
+		// that fills in the default then stores what was sent.
+		service := ""
+		if h.GRPC.Service != nil {
+			service = *h.GRPC.Service
+		}
+		resolved.GRPC = &corev1.GRPCAction{Port: h.GRPC.Port, Service: &service}
 	}
 	return resolved, Problem{}
 }

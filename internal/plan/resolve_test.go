@@ -16,7 +16,7 @@ import (
 )
 
 func TestResolve(t *testing.T) {
-	grace, service := int64(5), "match"
+	grace, service, whole := int64(5), "match", ""
 	kubernetes := plan.KubernetesDefaults()
 	upstream := plan.Defaults{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}
 	cases := map[string]struct {
@@ -49,6 +49,14 @@ func TestResolve(t *testing.T) {
 			want: corev1.Probe{
 				ProbeHandler:        corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &service}},
 				InitialDelaySeconds: 1, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
+			},
+		},
+		"gRPC: no service is the whole server": {
+			defaults: upstream,
+			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000}}},
+			want: corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &whole}},
+				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
 			},
 		},
 		"HTTP: port by name, host dropped, scheme and path set": {

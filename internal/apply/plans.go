@@ -1,0 +1,97 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// ErrTooLarge says that the API server can't store a plan: etcd takes objects of about
+// 1.5 MiB, the plan and the report of it together.
+var ErrTooLarge = errors.New("the plan is too large to be stored")
+
+// Plans writes the plans of nodes.
+type Plans struct {
+	writer   client.Writer
+	metadata metadata.Interface
+}
+
+// NewPlans returns a writer of plans. It needs the verbs create, patch and delete on
+// nodepodprobes.
+func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
+	return &Plans{writer: writer, metadata: metadata}
+}
+
+// Create makes the NodePodProbe of the node, with its plan and owned by the node, so
+// that it goes when the node goes. It returns the object as created.
+func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
+	controller := true
+	created := &v1alpha1.NodePodProbe{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller,
+			}},
+		},
+		Spec: spec,
+	}
+	if err := p.writer.Create(ctx, created); err != nil {
+		return nil, fmt.Errorf("creating the NodePodProbe of node %s: %w", node.Name, orTooLarge(err))
+	}
+	return created, nil
+}
+
+// Replace makes the spec the node's plan, whatever it was. It returns the resource
+// version after the write, and ErrGone where the node has no NodePodProbe.
+func (p *Plans) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
+	// A merge patch replaces a list whole, and null where there are no pods.
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"podProbes": spec.PodProbes}})
+	if err != nil {
+		return "", fmt.Errorf("encoding the plan of node %s: %w", node, err)
+	}
+	plans := p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
+	written, err := plans.Patch(ctx, node, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if err != nil {
+		return "", fmt.Errorf("writing the plan of node %s: %w", node, orTooLarge(orGone(err)))
+	}
+	return written.ResourceVersion, nil
+}
+
+// Delete deletes this very NodePodProbe. One that is gone already is no error.
+func (p *Plans) Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
+	err := p.writer.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: npp.Name}},
+		client.Preconditions{UID: &npp.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting the NodePodProbe %s: %w", npp.Name, err)
+	}
+	return nil
+}
+
+func orGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return errors.Join(ErrGone, err)
+	}
+	return err
+}
+
+func orTooLarge(err error) error {
+	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large") ||
+		strings.Contains(err.Error(), "message larger than max") {
+		return errors.Join(ErrTooLarge, err)
+	}
+	return err
+}

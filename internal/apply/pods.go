@@ -1,0 +1,106 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply writes what the controllers decided: marks to pods, plans to
+// NodePodProbes, status and finalizers to markers. Each write is one request that names
+// only what Seamark owns, and Recent keeps a write from being repeated while the cache
+// doesn't show it yet.
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+)
+
+// ErrGone says that the object that was to be written is no longer there, or that
+// another one has taken its name.
+var ErrGone = errors.New("the object is gone")
+
+// Pods writes marks to pods.
+type Pods struct {
+	client metadata.Interface
+}
+
+// NewPods returns a writer of marks. It needs the verb patch on pods/status, and get on
+// pods for the rare refusal that needs a second look.
+func NewPods(client metadata.Interface) *Pods {
+	return &Pods{client: client}
+}
+
+// Marks makes the given marks the pod's complete marks, in one server-side apply to its
+// status: what Seamark owns on the pod and is not among them comes off. It returns the
+// pod's resource version after the write. The error is ErrGone where the pod is gone or
+// a pod with another UID has its name.
+func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error) {
+	body, err := json.Marshal(configuration(pod, marks))
+	if err != nil {
+		return "", fmt.Errorf("encoding the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	force := true
+	pods := p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
+	written, err := pods.Patch(ctx, pod.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: &force}, "status")
+	switch {
+	case err == nil:
+		return written.ResourceVersion, nil
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
+	case apierrors.IsConflict(err) && p.replaced(ctx, pods, pod):
+		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
+	default:
+		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+}
+
+// replaced tells whether the name belongs to no pod or to another one. The API server
+// answers a wrong UID with the same code as an update that lost a race.
+func (p *Pods) replaced(ctx context.Context, pods metadata.ResourceInterface, pod *corev1.Pod) bool {
+	live, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return live.UID != pod.UID
+}
+
+// configuration names the pod by its UID too, so that marks of a deleted pod never
+// reach one that was created under its name.
+func configuration(pod *corev1.Pod, marks mark.Marks) *corev1apply.PodApplyConfiguration {
+	config := corev1apply.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).
+		WithLabels(marks.Labels).WithAnnotations(marks.Annotations)
+	if len(marks.Conditions) == 0 {
+		return config
+	}
+	status := corev1apply.PodStatus()
+	for _, conditionType := range slices.Sorted(maps.Keys(marks.Conditions)) {
+		status.WithConditions(condition(marks.Conditions[conditionType]))
+	}
+	return config.WithStatus(status)
+}
+
+func condition(c mark.Condition) *corev1apply.PodConditionApplyConfiguration {
+	config := corev1apply.PodCondition().WithType(corev1.PodConditionType(c.Type)).WithStatus(c.Status)
+	if c.Message != "" {
+		config.WithMessage(c.Message)
+	}
+	if !c.LastProbeTime.IsZero() {
+		config.WithLastProbeTime(c.LastProbeTime)
+	}
+	if !c.LastTransitionTime.IsZero() {
+		config.WithLastTransitionTime(c.LastTransitionTime)
+	}
+	return config
+}

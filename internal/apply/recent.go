@@ -1,0 +1,62 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Recent remembers the last write of each object until the cache shows it, so that an
+// object that is looked at again in between is not written twice. K names an object, V
+// is what was written. It is safe for concurrent use; the zero value is not usable.
+type Recent[K comparable, V any] struct {
+	mu     sync.Mutex
+	writes map[K]write[V]
+}
+
+type write[V any] struct {
+	uid             types.UID
+	resourceVersion string
+	value           V
+}
+
+// NewRecent returns an empty memory.
+func NewRecent[K comparable, V any]() *Recent[K, V] {
+	return &Recent[K, V]{writes: make(map[K]write[V])}
+}
+
+// Wrote remembers that the value was written to the object of the UID, which then had
+// the resource version.
+func (r *Recent[K, V]) Wrote(key K, uid types.UID, resourceVersion string, value V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes[key] = write[V]{uid: uid, resourceVersion: resourceVersion, value: value}
+}
+
+// Unseen returns the value last written, if the cached object, of the given UID and
+// resource version, is from before that write. A write that the cache shows is
+// forgotten.
+func (r *Recent[K, V]) Unseen(key K, uid types.UID, cached string) (V, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, found := r.writes[key]
+	if found && last.uid == uid {
+		if order, err := resourceversion.CompareResourceVersion(cached, last.resourceVersion); err == nil && order < 0 {
+			return last.value, true
+		}
+	}
+	delete(r.writes, key)
+	var none V
+	return none, false
+}
+
+// Forget drops what is remembered of the object.
+func (r *Recent[K, V]) Forget(key K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes, key)
+}
