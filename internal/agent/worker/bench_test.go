@@ -1,0 +1,82 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// counter succeeds at once and closes done at the nth probe.
+type counter struct {
+	n    int64
+	runs atomic.Int64
+	done chan struct{}
+}
+
+func (c *counter) Probe(context.Context, probe.Target) (probe.Outcome, error) {
+	if c.runs.Add(1) == c.n {
+		close(c.done)
+	}
+	return probe.Outcome{Success: true, Message: "ok"}, nil
+}
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) ProbeChanged(probeid.Key, streak.State, *streak.Transition) {}
+func (nowhere) ProbeGone(probeid.Key)                                      {}
+
+// BenchmarkWorker runs a thousand probes that are always due, as fast as the worker goes:
+// what one probe costs beside its own work.
+func BenchmarkWorker(b *testing.B) {
+	b.ReportAllocs()
+	c := &counter{n: int64(b.N), done: make(chan struct{})}
+	w := worker.New(worker.Options{
+		Prober: c, Sink: nowhere{}, Observe: func(worker.Run) {}, Rand: func() float64 { return 0 },
+	})
+	var probes []worker.Probe
+	for i := range 1000 {
+		probes = append(probes, planned(fmt.Sprintf("p%d", i), period(time.Microsecond)))
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		w.Run(ctx)
+	}()
+	w.ContainerChanged(container(), streak.Container{ID: "a", Running: true, StartedAt: time.Now()})
+	w.SetPlan(probes, func() {})
+	b.ResetTimer()
+	w.ContainersSynced()
+	<-c.done
+	b.StopTimer()
+	cancel()
+	<-stopped
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "probes/s")
+}
+
+// BenchmarkPlainLoop is the floor: the same probes in a plain loop, one goroutine each.
+func BenchmarkPlainLoop(b *testing.B) {
+	b.ReportAllocs()
+	c := &counter{n: -1, done: make(chan struct{})}
+	p := planned("p")
+	done := make(chan probe.Outcome)
+	for range b.N {
+		go func() {
+			outcome, _ := c.Probe(b.Context(), p.Target)
+			done <- outcome
+		}()
+		<-done
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "probes/s")
+}

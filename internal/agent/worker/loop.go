@@ -1,0 +1,246 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// loop is what the worker's goroutine owns.
+type loop struct {
+	options Options
+	post    func(job func(now time.Time))
+
+	// planned is whether there has been a plan, synced whether all containers are known.
+	planned, synced bool
+	entries         map[probeid.Key]*entry
+	members         map[probeid.Container]map[probeid.Key]*entry
+	containers      map[probeid.Container]streak.Container
+	inFlight        map[probeid.Key]*flight
+	queue           queue
+}
+
+// entry is one probe of the plan.
+type entry struct {
+	probe Probe
+	judge *streak.Judge
+	// due and index are its place in the queue; index is -1 while it is not in it.
+	due   time.Time
+	index int
+}
+
+// flight is one run of a probe.
+type flight struct {
+	cancel context.CancelFunc
+	// stale marks a run that asks what no longer is the question.
+	stale bool
+}
+
+func (l *loop) setPlan(now time.Time, probes []Probe) {
+	first := !l.planned
+	l.planned = true
+	wanted := make(map[probeid.Key]bool, len(probes))
+	for i := range probes {
+		p := &probes[i]
+		if wanted[p.Key] {
+			continue
+		}
+		wanted[p.Key] = true
+		if e, found := l.entries[p.Key]; found {
+			l.edit(now, e, p)
+			continue
+		}
+		l.add(now, p, first)
+	}
+	for key, e := range l.entries {
+		if !wanted[key] {
+			l.remove(key, e)
+		}
+	}
+}
+
+// add takes a probe into the plan.
+func (l *loop) add(now time.Time, p *Probe, first bool) {
+	e := &entry{probe: *p, index: -1}
+	if first {
+		spread := time.Duration(l.options.Rand() * float64(p.Policy.Period))
+		e.judge = streak.Restore(p.Policy, now.Add(spread), p.Restored)
+	} else {
+		e.judge = streak.New(p.Policy, now)
+	}
+	l.entries[p.Key] = e
+	if l.members[p.Key.Container] == nil {
+		l.members[p.Key.Container] = map[probeid.Key]*entry{}
+	}
+	l.members[p.Key.Container][p.Key] = e
+	l.options.Sink.ProbeChanged(p.Key, e.judge.State(), nil)
+	if l.synced {
+		l.resolve(now, e)
+	}
+}
+
+// edit puts the difference between two plans of one probe in force.
+func (l *loop) edit(now time.Time, e *entry, p *Probe) {
+	handler := !equality.Semantic.DeepEqual(e.probe.Handler, p.Handler)
+	moved := e.probe.PodIP != p.PodIP
+	if !handler && !moved && e.probe.Policy == p.Policy && e.probe.Target.Timeout == p.Target.Timeout {
+		return
+	}
+	e.probe = *p
+	if handler || moved {
+		l.discard(p.Key)
+	}
+	transition, changed := e.judge.Edited(now, p.Policy, handler)
+	if changed {
+		l.options.Sink.ProbeChanged(p.Key, e.judge.State(), &transition)
+	}
+	l.enqueue(e)
+}
+
+func (l *loop) remove(key probeid.Key, e *entry) {
+	l.queue.remove(e)
+	l.discard(key)
+	delete(l.entries, key)
+	delete(l.members[key.Container], key)
+	if len(l.members[key.Container]) == 0 {
+		delete(l.members, key.Container)
+	}
+	l.options.Sink.ProbeGone(key)
+}
+
+func (l *loop) containerChanged(now time.Time, id probeid.Container, c streak.Container) {
+	l.containers[id] = c
+	l.resolveAll(now, id)
+}
+
+func (l *loop) containerGone(now time.Time, id probeid.Container) {
+	delete(l.containers, id)
+	l.resolveAll(now, id)
+}
+
+func (l *loop) sync(now time.Time) {
+	if l.synced {
+		return
+	}
+	l.synced = true
+	for _, e := range l.entries {
+		l.resolve(now, e)
+	}
+}
+
+func (l *loop) resolveAll(now time.Time, id probeid.Container) {
+	if !l.synced {
+		return
+	}
+	for _, e := range l.members[id] {
+		l.resolve(now, e)
+	}
+}
+
+// resolve tells a judge what is known of its container.
+func (l *loop) resolve(now time.Time, e *entry) {
+	key, before := e.probe.Key, e.judge.Container()
+	var transition streak.Transition
+	var changed bool
+	if c, found := l.containers[key.Container]; found {
+		transition, changed = e.judge.ContainerChanged(now, c)
+	} else {
+		transition, changed = e.judge.ContainerGone(now)
+	}
+	if after := e.judge.Container(); after.ID != before.ID || after.Running != before.Running {
+		l.discard(key)
+	}
+	if changed {
+		l.options.Sink.ProbeChanged(key, e.judge.State(), &transition)
+	}
+	l.enqueue(e)
+}
+
+// discard makes sure that a run in flight counts for nothing, and ends it.
+func (l *loop) discard(key probeid.Key) {
+	if f, found := l.inFlight[key]; found {
+		f.stale = true
+		f.cancel()
+	}
+}
+
+// enqueue puts a probe into its place in the queue, or takes it out while it has no time
+// or a run in flight.
+func (l *loop) enqueue(e *entry) {
+	due, ok := e.judge.Due()
+	if _, busy := l.inFlight[e.probe.Key]; !ok || busy {
+		l.queue.remove(e)
+		return
+	}
+	l.queue.put(e, due)
+}
+
+// untilDue returns how long there is nothing to start.
+func (l *loop) untilDue() time.Duration {
+	e := l.queue.first()
+	if e == nil {
+		return math.MaxInt64
+	}
+	return max(time.Until(e.due), 0)
+}
+
+// startDue starts every run that is due.
+func (l *loop) startDue(ctx context.Context) {
+	now := time.Now()
+	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
+		e.judge.Begin(now)
+		l.queue.remove(e)
+		l.start(ctx, now, e)
+	}
+}
+
+// start runs a probe once, in a goroutine that ends with it.
+func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &flight{cancel: cancel}
+	key, target := e.probe.Key, e.probe.Target
+	target.ContainerID = e.judge.Container().ID
+	l.inFlight[key] = f
+	go func() {
+		outcome, err := l.options.Prober.Probe(ctx, target)
+		cancelled := ctx.Err() != nil
+		cancel()
+		run := Run{Key: key, Handler: target.Handler, Duration: time.Since(now), Outcome: outcome, Err: err}
+		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
+	}()
+}
+
+// landed takes in a run that has ended.
+func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
+	delete(l.inFlight, run.Key)
+	e, planned := l.entries[run.Key]
+	if planned {
+		defer l.enqueue(e)
+	}
+	if f.stale || !planned || cancelled {
+		return
+	}
+	l.options.Observe(run)
+	if run.Err != nil {
+		return
+	}
+	l.judge(now, e, run.Outcome)
+}
+
+func (l *loop) judge(now time.Time, e *entry, outcome probe.Outcome) {
+	transition, changed := e.judge.Outcome(now, outcome)
+	if !changed {
+		l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), nil)
+		return
+	}
+	l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), &transition)
+}

@@ -1,0 +1,495 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// prober answers as told, after as long as told, and notes when it was asked.
+type prober struct {
+	start time.Time
+
+	mu     sync.Mutex
+	answer func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
+	runs   map[string][]string
+	flying map[string]int
+	most   map[string]int
+}
+
+func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+	name := target.Exec.Command[0]
+	p.mu.Lock()
+	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
+	p.flying[name]++
+	p.most[name] = max(p.most[name], p.flying[name])
+	took, outcome, err := p.answer(target, len(p.runs[name]))
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.flying[name]--
+		p.mu.Unlock()
+	}()
+	select {
+	case <-time.After(took):
+		return outcome, err
+	case <-ctx.Done():
+		return probe.Outcome{}, ctx.Err()
+	}
+}
+
+// bench is a worker in a synctest bubble.
+type bench struct {
+	*worker.Worker
+	*prober
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	told     []string
+	observed int
+}
+
+// ProbeChanged notes transitions, as seconds, name and states.
+func (b *bench) ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition) {
+	if transition == nil {
+		return
+	}
+	if state.State != transition.To {
+		b.t.Errorf("told of a change to %q while the state is %q", transition.To, state.State)
+	}
+	b.told = append(b.told, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
+}
+
+func (b *bench) ProbeGone(key probeid.Key) {
+	b.told = append(b.told, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
+}
+
+// newBench starts a worker whose first runs are spread by the factor spread. Its probes
+// succeed at once, unless the test says otherwise.
+func newBench(t *testing.T, spread float64) *bench {
+	return newBenchWith(t, spread, func(p *prober) probe.Prober { return p })
+}
+
+// newBenchWith starts a worker around another prober.
+func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober) *bench {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &bench{t: t, cancel: cancel, done: make(chan struct{}), prober: &prober{
+		start:  time.Now(),
+		runs:   map[string][]string{},
+		flying: map[string]int{},
+		most:   map[string]int{},
+		answer: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+			return 0, probe.Outcome{Success: true}, nil
+		},
+	}}
+	b.Worker = worker.New(worker.Options{
+		Prober: wrap(b.prober), Sink: b, Observe: func(worker.Run) { b.observed++ }, Rand: func() float64 { return spread },
+	})
+	go func() {
+		defer close(b.done)
+		b.Run(ctx)
+	}()
+	return b
+}
+
+// stop ends the worker and returns how long that took.
+func (b *bench) stop() time.Duration {
+	start := time.Now()
+	b.cancel()
+	<-b.done
+	return time.Since(start)
+}
+
+// plan puts probes in force and waits until they are.
+func (b *bench) plan(probes ...worker.Probe) {
+	inForce := make(chan struct{})
+	b.SetPlan(probes, func() { close(inForce) })
+	<-inForce
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func container() probeid.Container { return probeid.Container{PodUID: "uid", Name: "main"} }
+
+// planned is a probe named after its command, with a period of ten seconds.
+func planned(name string, edits ...func(*worker.Probe)) worker.Probe {
+	p := worker.Probe{
+		Key:     probeid.Key{Container: container(), ID: probeid.ID{Marker: "m", Probe: name}},
+		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
+		Target:  probe.Target{Handler: probe.HandlerExec, Timeout: time.Second, Exec: &probe.Exec{Command: []string{name}}},
+	}
+	for _, edit := range edits {
+		edit(&p)
+	}
+	return p
+}
+
+// runs tells the worker of a run of the container that has started at now.
+func (b *bench) containerRuns(id string) {
+	b.ContainerChanged(container(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
+	b.ContainersSynced()
+	synctest.Wait()
+}
+
+func period(d time.Duration) func(*worker.Probe) {
+	return func(p *worker.Probe) { p.Policy.Period = d }
+}
+
+func command(name string) func(*worker.Probe) {
+	return func(p *worker.Probe) {
+		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}
+		p.Target.Exec = &probe.Exec{Command: []string{name}}
+	}
+}
+
+func restored(state v1alpha1.ProbeState) func(*worker.Probe) {
+	return func(p *worker.Probe) {
+		p.Restored = streak.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
+	}
+}
+
+func slow(d time.Duration) func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+	return func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+		return d, probe.Outcome{Success: true}, nil
+	}
+}
+
+func TestWorker(t *testing.T) {
+	cases := map[string]struct {
+		spread float64
+		play   func(b *bench)
+		runs   map[string][]string
+		told   []string
+	}{
+		"the first plan is spread over a period": {
+			spread: 0.4,
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(15 * time.Second)
+			},
+			runs: map[string][]string{"p": {"4s a", "14s a"}},
+			told: []string{"4s p >Succeeded"},
+		},
+		"a probe that joins later starts at once": {
+			spread: 0.4,
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p"))
+				pass(5 * time.Second)
+			},
+			runs: map[string][]string{"p": {"1s a"}},
+			told: []string{"1s p >Succeeded"},
+		},
+		"nothing before the containers are known": {
+			play: func(b *bench) {
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				b.ContainerChanged(container(), streak.Container{ID: "a"})
+				pass(time.Minute)
+			},
+		},
+		"a restored state whose container is gone": {
+			play: func(b *bench) {
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				pass(time.Second)
+				b.ContainersSynced()
+				pass(time.Minute)
+			},
+			told: []string{"1s p Succeeded>Failed"},
+		},
+		"a restored state is no news": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a"}},
+		},
+		"a container that never was": {
+			play: func(b *bench) {
+				b.ContainersSynced()
+				b.plan(planned("p"))
+				pass(time.Minute)
+				b.containerRuns("a")
+			},
+			runs: map[string][]string{"p": {"1m0s a"}},
+			told: []string{"1m0s p >Succeeded"},
+		},
+		"an initial delay": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", func(p *worker.Probe) { p.Policy.InitialDelay = 3 * time.Second }))
+				pass(5 * time.Second)
+			},
+			runs: map[string][]string{"p": {"3s a"}},
+			told: []string{"3s p >Succeeded"},
+		},
+		"an edited period is in force at once": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(4 * time.Second)
+				b.plan(planned("p", period(2*time.Second)))
+				pass(3 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "4s a", "6s a"}},
+			told: []string{"0s p >Succeeded"},
+		},
+		"the same plan again disturbs nothing": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(4 * time.Second)
+				b.plan(planned("p"))
+				pass(7 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "10s a"}},
+			told: []string{"0s p >Succeeded"},
+		},
+		"a changed handler starts over, and the run under way is discarded": {
+			play: func(b *bench) {
+				b.answer = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if target.Exec.Command[0] == "p" && n == 2 {
+						return 5 * time.Second, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(11 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(8 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
+			told: []string{"0s p >Succeeded", "11s p Succeeded>Unknown", "11s p Unknown>Succeeded"},
+		},
+		"a moved pod is asked anew and keeps its state": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan(planned("p", func(p *worker.Probe) { p.PodIP = "10.0.0.2" }))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "1s a"}},
+			told: []string{"0s p >Succeeded"},
+		},
+		"a restart, and the run under way is discarded": {
+			play: func(b *bench) {
+				b.answer = slow(3 * time.Second)
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(11 * time.Second)
+				b.ContainerChanged(container(), streak.Container{ID: "a", Reason: "exited with code 1"})
+				pass(4 * time.Second)
+				b.containerRuns("b")
+				pass(4 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "10s a", "15s b"}},
+			told: []string{
+				"3s p >Succeeded", "11s p Succeeded>Failed", "15s p Failed>Unknown", "18s p Unknown>Succeeded",
+			},
+		},
+		"a container removed": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.ContainerGone(container())
+				pass(time.Minute)
+			},
+			runs: map[string][]string{"p": {"0s a"}},
+			told: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
+		},
+		"a probe that leaves the plan stops": {
+			play: func(b *bench) {
+				b.answer = slow(3 * time.Second)
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan()
+				pass(time.Minute)
+			},
+			runs: map[string][]string{"p": {"0s a"}},
+			told: []string{"1s p gone"},
+		},
+		"a probe that leaves and comes back has no state": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p", restored(v1alpha1.ProbeFailed)))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "2s a"}},
+			told: []string{"0s p >Succeeded", "1s p gone", "2s p >Succeeded"},
+		},
+		"an overrun is followed by one run, not by all it delayed": {
+			play: func(b *bench) {
+				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 1 {
+						return 35 * time.Second, probe.Outcome{Success: true}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(55 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
+			told: []string{"35s p >Succeeded"},
+		},
+		"a slow probe holds up nobody else": {
+			play: func(b *bench) {
+				b.answer = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					if target.Exec.Command[0] == "slow" {
+						return time.Hour, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("slow"), planned("p"))
+				pass(25 * time.Second)
+			},
+			runs: map[string][]string{"slow": {"0s a"}, "p": {"0s a", "10s a", "20s a"}},
+			told: []string{"0s p >Succeeded"},
+		},
+		"an error changes nothing": {
+			play: func(b *bench) {
+				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 2 {
+						return 0, probe.Outcome{}, errors.New("the runtime is away")
+					}
+					return 0, probe.Outcome{Success: n == 1}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(25 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "10s a", "20s a"}},
+			told: []string{"0s p >Succeeded", "20s p Succeeded>Failed"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, tc.spread)
+				tc.play(b)
+				b.stop()
+				if tc.runs == nil {
+					tc.runs = map[string][]string{}
+				}
+				if diff := cmp.Diff(tc.runs, b.runs); diff != "" {
+					t.Errorf("runs (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tc.told, b.told); diff != "" {
+					t.Errorf("told (-want +got):\n%s", diff)
+				}
+				for name, most := range b.most {
+					if most > 1 {
+						t.Errorf("%d runs of %s at once", most, name)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A cancelled run may still take a while to end. The next one waits for it.
+func TestOneRunInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stubborn *stubbornProber
+		b := newBenchWith(t, 0, func(p *prober) probe.Prober {
+			stubborn = &stubbornProber{prober: p}
+			return stubborn
+		})
+		b.containerRuns("a")
+		b.plan(planned("p"))
+		pass(time.Second)
+		b.containerRuns("b")
+		b.plan()
+		b.plan(planned("p"))
+		pass(30 * time.Second)
+		if stubborn.atOnce != 1 || stubborn.count != 2 {
+			t.Errorf("%d runs, %d at once, want 2 and 1", stubborn.count, stubborn.atOnce)
+		}
+		b.stop()
+		pass(time.Minute)
+	})
+}
+
+// stubbornProber takes twenty seconds and does not heed its context.
+type stubbornProber struct {
+	*prober
+	now, atOnce, count int
+}
+
+func (p *stubbornProber) Probe(context.Context, probe.Target) (probe.Outcome, error) {
+	p.mu.Lock()
+	p.now++
+	p.count++
+	p.atOnce = max(p.atOnce, p.now)
+	p.mu.Unlock()
+	<-time.After(20 * time.Second)
+	p.mu.Lock()
+	p.now--
+	p.mu.Unlock()
+	return probe.Outcome{Success: true}, nil
+}
+
+func TestStop(t *testing.T) {
+	cases := map[string]struct {
+		prober func(*prober) probe.Prober
+		within time.Duration
+	}{
+		"runs that heed their context": {func(p *prober) probe.Prober { return p }, 0},
+		"runs that do not":             {func(p *prober) probe.Prober { return &stubbornProber{prober: p} }, 2 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBenchWith(t, 0, tc.prober)
+				b.answer = slow(time.Hour)
+				b.containerRuns("a")
+				b.plan(planned("p"), planned("q"), planned("r"))
+				pass(time.Second)
+				if took := b.stop(); took > tc.within {
+					t.Errorf("stopped after %s, want within %s", took, tc.within)
+				}
+				if len(b.told) > 0 || b.observed > 0 {
+					t.Errorf("cancelled runs were told of: %v, %d observed", b.told, b.observed)
+				}
+				pass(time.Minute)
+			})
+		})
+	}
+}
