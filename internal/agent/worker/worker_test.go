@@ -6,178 +6,17 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// prober answers as told, after as long as told, and notes when it was asked.
-type prober struct {
-	start time.Time
-
-	mu     sync.Mutex
-	answer func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
-	runs   map[string][]string
-	flying map[string]int
-	most   map[string]int
-}
-
-func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
-	name := target.Exec.Command[0]
-	p.mu.Lock()
-	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
-	p.flying[name]++
-	p.most[name] = max(p.most[name], p.flying[name])
-	took, outcome, err := p.answer(target, len(p.runs[name]))
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		p.flying[name]--
-		p.mu.Unlock()
-	}()
-	select {
-	case <-time.After(took):
-		return outcome, err
-	case <-ctx.Done():
-		return probe.Outcome{}, ctx.Err()
-	}
-}
-
-// bench is a worker in a synctest bubble.
-type bench struct {
-	*worker.Worker
-	*prober
-	t      *testing.T
-	cancel context.CancelFunc
-	done   chan struct{}
-
-	told     []string
-	observed int
-}
-
-// ProbeChanged notes transitions, as seconds, name and states.
-func (b *bench) ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition) {
-	if transition == nil {
-		return
-	}
-	if state.State != transition.To {
-		b.t.Errorf("told of a change to %q while the state is %q", transition.To, state.State)
-	}
-	b.told = append(b.told, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
-}
-
-func (b *bench) ProbeGone(key probeid.Key) {
-	b.told = append(b.told, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
-}
-
-// newBench starts a worker whose first runs are spread by the factor spread. Its probes
-// succeed at once, unless the test says otherwise.
-func newBench(t *testing.T, spread float64) *bench {
-	return newBenchWith(t, spread, func(p *prober) probe.Prober { return p })
-}
-
-// newBenchWith starts a worker around another prober.
-func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober) *bench {
-	ctx, cancel := context.WithCancel(t.Context())
-	b := &bench{t: t, cancel: cancel, done: make(chan struct{}), prober: &prober{
-		start:  time.Now(),
-		runs:   map[string][]string{},
-		flying: map[string]int{},
-		most:   map[string]int{},
-		answer: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-			return 0, probe.Outcome{Success: true}, nil
-		},
-	}}
-	b.Worker = worker.New(worker.Options{
-		Prober: wrap(b.prober), Sink: b, Observe: func(worker.Run) { b.observed++ }, Rand: func() float64 { return spread },
-	})
-	go func() {
-		defer close(b.done)
-		b.Run(ctx)
-	}()
-	return b
-}
-
-// stop ends the worker and returns how long that took.
-func (b *bench) stop() time.Duration {
-	start := time.Now()
-	b.cancel()
-	<-b.done
-	return time.Since(start)
-}
-
-// plan puts probes in force and waits until they are.
-func (b *bench) plan(probes ...worker.Probe) {
-	inForce := make(chan struct{})
-	b.SetPlan(probes, func() { close(inForce) })
-	<-inForce
-}
-
-// pass lets time go by.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-func container() probeid.Container { return probeid.Container{PodUID: "uid", Name: "main"} }
-
-// planned is a probe named after its command, with a period of ten seconds.
-func planned(name string, edits ...func(*worker.Probe)) worker.Probe {
-	p := worker.Probe{
-		Key:     probeid.Key{Container: container(), ID: probeid.ID{Marker: "m", Probe: name}},
-		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
-		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
-		Target:  probe.Target{Handler: probe.HandlerExec, Timeout: time.Second, Exec: &probe.Exec{Command: []string{name}}},
-	}
-	for _, edit := range edits {
-		edit(&p)
-	}
-	return p
-}
-
-// runs tells the worker of a run of the container that has started at now.
-func (b *bench) containerRuns(id string) {
-	b.ContainerChanged(container(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
-	b.ContainersSynced()
-	synctest.Wait()
-}
-
-func period(d time.Duration) func(*worker.Probe) {
-	return func(p *worker.Probe) { p.Policy.Period = d }
-}
-
-func command(name string) func(*worker.Probe) {
-	return func(p *worker.Probe) {
-		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}
-		p.Target.Exec = &probe.Exec{Command: []string{name}}
-	}
-}
-
-func restored(state v1alpha1.ProbeState) func(*worker.Probe) {
-	return func(p *worker.Probe) {
-		p.Restored = streak.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
-	}
-}
-
-func slow(d time.Duration) func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-	return func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-		return d, probe.Outcome{Success: true}, nil
-	}
-}
 
 func TestWorker(t *testing.T) {
 	cases := map[string]struct {
