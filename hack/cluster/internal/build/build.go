@@ -5,6 +5,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -179,13 +180,25 @@ func (b *Builder) ensure(ctx context.Context, program Program) error {
 	if err := b.run(ctx, program, append(args, "-o", building, program.Package)); err != nil {
 		return err
 	}
-	if err := os.Rename(building, path); err != nil {
+	if err := replace(building, path); err != nil {
 		return fmt.Errorf("put %s in place: %w", program.Name, err)
 	}
 	if err := os.WriteFile(stampPath, []byte(stamp), 0o644); err != nil {
 		return fmt.Errorf("stamp %s: %w", program.Name, err)
 	}
 	return nil
+}
+
+// replace moves a program into place, unless the very same is there: what runs it can go on.
+func replace(building, path string) error {
+	made, err := os.ReadFile(building)
+	if err != nil {
+		return err
+	}
+	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, made) {
+		return os.Remove(building)
+	}
+	return os.Rename(building, path)
 }
 
 func current(path, stampPath, stamp string) bool {

@@ -118,7 +118,7 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 		c.say("taking it down and starting anew")
 	}
 	// Also without records there may be a wreck, of a machine that was restarted for one.
-	if err := c.remove(); err != nil {
+	if _, err := c.remove(); err != nil {
 		return false, err
 	}
 	if err := c.claim(); err != nil {
@@ -127,7 +127,8 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 	_, err = c.reconcile(ctx, plan, kind)
 	if err != nil {
 		c.say("taking down what came up; the logs stay in %s", c.dir.LogDir())
-		return false, errors.Join(err, c.remove())
+		_, removeErr := c.remove()
+		return false, errors.Join(err, removeErr)
 	}
 	return true, nil
 }

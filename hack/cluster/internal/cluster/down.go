@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,7 +31,11 @@ func (c *Cluster) Down() error {
 	if err := c.checkOwner(); err != nil {
 		return err
 	}
-	return c.remove()
+	removed, err := c.remove()
+	if err == nil && removed == 0 {
+		c.say("no cluster is up here: nothing to remove")
+	}
+	return err
 }
 
 // checkOwner refuses to touch the cluster of another directory.
@@ -51,9 +53,9 @@ func (c *Cluster) checkOwner() error {
 	return nil
 }
 
-// remove takes away all that belongs to a cluster. The claim goes last: what is left after an error is
-// still this directory's.
-func (c *Cluster) remove() error {
+// remove takes away all that belongs to a cluster and counts the kinds of things it found. The claim goes
+// last: what is left after an error is still this directory's.
+func (c *Cluster) remove() (int, error) {
 	var removed []string
 	add := func(items ...string) { removed = append(removed, items...) }
 	steps := []func(func(...string)) error{
@@ -61,25 +63,28 @@ func (c *Cluster) remove() error {
 	}
 	for _, step := range steps {
 		if err := step(add); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for _, item := range removed {
 		c.say("removed %s", item)
 	}
+	if err := removeEmpty(); err != nil {
+		return 0, err
+	}
 	records, err := c.processes.Records()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for name := range records {
 		if err := c.processes.Forget(name); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := os.RemoveAll(c.dir.RunDir()); err != nil {
-		return fmt.Errorf("remove the process records: %w", err)
+		return 0, fmt.Errorf("remove the process records: %w", err)
 	}
-	return c.release()
+	return len(removed), c.release()
 }
 
 func (c *Cluster) removeProcesses(removed func(...string)) error {
@@ -204,71 +209,4 @@ func (c *Cluster) removeTunables(removed func(...string)) error {
 		removed("changes of kernel settings: " + strings.Join(changed, ", "))
 	}
 	return err
-}
-
-// removeStrays removes what programs put at places of their own choice: the sockets of containerd's
-// shims, CNI's notes, and the kubelet's links to logs. It counts them.
-func removeStrays(nodes []layout.Node) (int, error) {
-	var strays []string
-	for _, files := range nodes {
-		bundles, err := filepath.Glob(filepath.Join(files.State(), "io.containerd.runtime.v2.task", "k8s.io", "*"))
-		if err != nil {
-			return 0, fmt.Errorf("list containers: %w", err)
-		}
-		for _, bundle := range bundles {
-			strays = append(strays, shimSockets(bundle)...)
-			notes, err := filepath.Glob(filepath.Join("/var/lib/cni/results", "*-"+filepath.Base(bundle)+"-*"))
-			if err != nil {
-				return 0, fmt.Errorf("list the notes of CNI: %w", err)
-			}
-			strays = append(strays, notes...)
-		}
-		links, err := linksInto("/var/log/containers", files.PodLogs())
-		if err != nil {
-			return 0, err
-		}
-		strays = append(strays, links...)
-	}
-	for _, stray := range strays {
-		if err := os.Remove(stray); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, fmt.Errorf("remove a stray file: %w", err)
-		}
-	}
-	return len(strays), nil
-}
-
-// shimSockets are the sockets that the shim of a bundle listens on. containerd 2 notes them as JSON,
-// containerd 1 as plain text.
-func shimSockets(bundle string) []string {
-	var address string
-	if text, err := os.ReadFile(filepath.Join(bundle, "bootstrap.json")); err == nil {
-		var noted struct {
-			Address string `json:"address"`
-		}
-		if json.Unmarshal(text, &noted) == nil {
-			address = noted.Address
-		}
-	} else if text, err := os.ReadFile(filepath.Join(bundle, "address")); err == nil {
-		address = strings.TrimSpace(string(text))
-	}
-	if socket, ok := strings.CutPrefix(address, "unix://"); ok {
-		return []string{socket}
-	}
-	return nil
-}
-
-// linksInto lists the symbolic links of a folder that point below target.
-func linksInto(folder, target string) ([]string, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list links: %w", err)
-	}
-	var links []string
-	for _, entry := range entries {
-		path := filepath.Join(folder, entry.Name())
-		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, target+"/") {
-			links = append(links, path)
-		}
-	}
-	return links, nil
 }

@@ -83,11 +83,6 @@ func (c *Cluster) importStandard(ctx context.Context, wanted node.Node) error {
 	if found, err := os.ReadFile(path); err == nil && string(found) == stamp.String() {
 		return nil
 	}
-	socket := c.dir.Node(wanted.Plan.Name).Socket()
-	answers := func(ctx context.Context) error { return c.ctr(ctx, wanted, "version") }
-	if err := c.await(ctx, controlPlaneTimeout, socket+" to answer", answers); err != nil {
-		return err
-	}
 	for _, archive := range archives {
 		if err := c.importOne(ctx, wanted, archive); err != nil {
 			return err

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,7 +38,7 @@ const nodesCgroup = "nodes"
 // well. It says whether it changed anything.
 func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
 	started := time.Now()
-	var changed atomic.Bool
+	changed := newChanges()
 	nodes, err := c.foundations(plan, kind)
 	if err != nil {
 		return false, err
@@ -47,7 +47,7 @@ func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.
 	if err != nil {
 		return false, err
 	}
-	if err := c.startControlPlane(ctx, &changed); err != nil {
+	if err := c.startControlPlane(ctx, changed); err != nil {
 		return false, err
 	}
 	api, err := newAPI(c.dir.Kubeconfig())
@@ -58,27 +58,32 @@ func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.
 		return false, err
 	}
 	for _, old := range surplus {
-		changed.Store(true)
+		changed.add(old.Name)
 		if err := c.removeNode(ctx, old, api, !slices.Contains(plan, old)); err != nil {
 			return false, err
 		}
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, wanted := range nodes {
-		group.Go(func() error { return c.startNode(groupCtx, wanted, plan, &changed) })
+		group.Go(func() error { return c.startNode(groupCtx, wanted, plan, changed) })
 	}
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	since := time.Time{}
-	if changed.Load() {
+	if changed.any() {
 		c.say("waiting for %d node(s) to be Ready", len(nodes))
-		since = started.Truncate(time.Second)
+	}
+	// A Node object stays Ready for a while after its kubelet has died: a new kubelet must have spoken.
+	since := map[string]time.Time{}
+	for _, planned := range plan {
+		if changed.has(node.DaemonName(node.KubeletName, planned.Name)) {
+			since[planned.Name] = started.Truncate(time.Second)
+		}
 	}
 	err = c.await(ctx, nodeTimeout, "the nodes to be Ready", func(ctx context.Context) error {
 		return api.nodesReady(ctx, plan, since)
 	})
-	return changed.Load(), err
+	return changed.any(), err
 }
 
 // foundations makes what daemons need to start: cgroups, the bridge, identities.
@@ -126,11 +131,12 @@ func (c *Cluster) foundations(plan []address.Node, kind node.Runtime) ([]node.No
 
 func nodeCgroup(name string) string { return filepath.Join(nodesCgroup, name) }
 
-func (c *Cluster) startControlPlane(ctx context.Context, changed *atomic.Bool) error {
+func (c *Cluster) startControlPlane(ctx context.Context, changed *changes) error {
 	if err := c.ensure(ctx, controlplane.Etcd(c.dir), changed); err != nil {
 		return err
 	}
-	if err := c.await(ctx, controlPlaneTimeout, "etcd to listen", listening(address.EtcdPort)); err != nil {
+	etcd := netip.AddrPortFrom(address.Host(), address.EtcdPort).String()
+	if err := c.await(ctx, controlPlaneTimeout, "etcd to listen", listening("tcp", etcd)); err != nil {
 		return err
 	}
 	for _, spec := range []process.Spec{
@@ -144,7 +150,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, changed *atomic.Bool) e
 }
 
 // ensure leaves a daemon running in its cgroup.
-func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *atomic.Bool) error {
+func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *changes) error {
 	if err := c.cgroups.Create(process.CgroupOf(spec.Name)); err != nil {
 		return err
 	}
@@ -153,18 +159,23 @@ func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *atomic
 		return err
 	}
 	if started {
-		changed.Store(true)
+		changed.add(spec.Name)
 		c.say("started %s", spec.Name)
 	}
 	return nil
 }
 
 // startNode leaves a node's daemons running, with the cluster's images loaded.
-func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []address.Node, changed *atomic.Bool) error {
+func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []address.Node, changed *changes) error {
 	if err := c.layNode(wanted, plan); err != nil {
 		return err
 	}
 	if err := c.ensure(ctx, wanted.Containerd(), changed); err != nil {
+		return err
+	}
+	// A kubelet that finds no runtime at its start ends.
+	socket := c.dir.Short(c.dir.Node(wanted.Plan.Name).Socket())
+	if err := c.await(ctx, controlPlaneTimeout, socket+" to answer", listening("unix", socket)); err != nil {
 		return err
 	}
 	if err := c.importStandard(ctx, wanted); err != nil {

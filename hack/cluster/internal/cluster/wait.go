@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,13 +57,13 @@ func logTail(path string) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// listening checks that something accepts connections on a port of the control plane.
-func listening(port uint16) func(context.Context) error {
+// listening checks that something accepts connections at an address.
+func listening(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		dialer := net.Dialer{Timeout: time.Second}
-		connection, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(address.Host(), port).String())
+		connection, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
-			return fmt.Errorf("reach port %d: %w", port, err)
+			return fmt.Errorf("connect: %w", err)
 		}
 		return connection.Close()
 	}
@@ -93,9 +94,9 @@ func (a *api) ready(ctx context.Context) error {
 	return nil
 }
 
-// nodesReady checks that every node of the plan is Ready by a heartbeat not older than since, and that
-// pods can be made: their default service account is there.
-func (a *api) nodesReady(ctx context.Context, plan []address.Node, since time.Time) error {
+// nodesReady checks that every node of the plan is Ready, and that pods can be made: their default service
+// account is there. Of a node in since the heartbeat must not be older, and its kubelet must know its pods.
+func (a *api) nodesReady(ctx context.Context, plan []address.Node, since map[string]time.Time) error {
 	list, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -109,8 +110,13 @@ func (a *api) nodesReady(ctx context.Context, plan []address.Node, since time.Ti
 		if !ok {
 			return fmt.Errorf("%s is not registered", planned.Name)
 		}
-		if err := nodeReady(item, since); err != nil {
+		if err := nodeReady(item, since[planned.Name]); err != nil {
 			return err
+		}
+		if _, restarted := since[planned.Name]; restarted {
+			if err := a.podsKnown(ctx, planned.Name); err != nil {
+				return err
+			}
 		}
 	}
 	_, err = a.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -141,20 +147,58 @@ func nodeReady(item corev1.Node, since time.Time) error {
 	return fmt.Errorf("%s has not reported", item.Name)
 }
 
+// podsKnown checks that a node's kubelet has heard of all pods that are bound to it: until then it
+// refuses `kubectl exec` for those that went on running while it was away.
+func (a *api) podsKnown(ctx context.Context, name string) error {
+	bound, err := a.podsOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	text, err := a.client.CoreV1().RESTClient().Get().
+		Resource("nodes").Name(name).SubResource("proxy").Suffix("pods").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the kubelet of %s for its pods: %w", name, err)
+	}
+	var known corev1.PodList
+	if err := json.Unmarshal(text, &known); err != nil {
+		return fmt.Errorf("read the pods of the kubelet of %s: %w", name, err)
+	}
+	uids := map[types.UID]bool{}
+	for _, pod := range known.Items {
+		uids[pod.UID] = true
+	}
+	for _, pod := range bound {
+		active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+		if active && !uids[pod.UID] {
+			return fmt.Errorf("the kubelet of %s does not know pod %s yet", name, pod.Name)
+		}
+	}
+	return nil
+}
+
+// podsOf lists the pods that are bound to a node.
+func (a *api) podsOf(ctx context.Context, name string) ([]corev1.Pod, error) {
+	pods, err := a.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", name).String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
+	}
+	return pods.Items, nil
+}
+
 // deleteNode deletes a Node object and the pods that were bound to it: no kubelet is left to end them.
 func (a *api) deleteNode(ctx context.Context, name string) error {
 	err := a.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete node %s: %w", name, err)
 	}
-	pods, err := a.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", name).String(),
-	})
+	pods, err := a.podsOf(ctx, name)
 	if err != nil {
-		return fmt.Errorf("list the pods of %s: %w", name, err)
+		return err
 	}
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		err := a.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, now)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete pod %s of %s: %w", pod.Name, name, err)

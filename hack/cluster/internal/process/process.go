@@ -138,7 +138,7 @@ func (m *Manager) start(spec Spec, digest string) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(m.logDir, spec.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := openLog(filepath.Join(m.logDir, spec.Name+".log"))
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", spec.Name, err)
 	}
@@ -166,6 +166,19 @@ func (m *Manager) start(spec Spec, digest string) error {
 	go func() { _ = cmd.Wait() }()
 	record := Record{Name: spec.Name, PID: cmd.Process.Pid, Start: start, Boot: boot, Digest: digest}
 	return record.write(m.runDir)
+}
+
+// maxLog is the size in bytes from which a log is put aside when its daemon starts again.
+const maxLog = 16 << 20
+
+// openLog appends to a log; one that has grown large goes to `<name>.old`, in place of what was there.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
 // stopGrace is how long a daemon may take to end by itself.

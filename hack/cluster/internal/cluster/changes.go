@@ -1,0 +1,29 @@
+package cluster
+
+import "sync"
+
+// changes notes which daemons and nodes a run of Up has touched. Nodes are worked on at the same time.
+type changes struct {
+	mutex sync.Mutex
+	names map[string]bool
+}
+
+func newChanges() *changes { return &changes{names: map[string]bool{}} }
+
+func (c *changes) add(name string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.names[name] = true
+}
+
+func (c *changes) has(name string) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.names[name]
+}
+
+func (c *changes) any() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return len(c.names) > 0
+}
