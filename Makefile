@@ -10,6 +10,8 @@ SHELL := /bin/bash
 CLUSTER_DIR ?= $(CURDIR)/.cluster
 # Nodes of the local cluster: those it has, or one.
 NODES ?= $(or $(filter-out 0,$(words $(wildcard $(CLUSTER_DIR)/nodes/*))),1)
+# The nodes' container runtime: containerd, or debian for Debian's own.
+RUNTIME ?= containerd
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The tag of the images that `make images` makes and `make install` runs.
 IMAGE_TAG ?= dev
@@ -58,7 +60,7 @@ test: test-unit test-integration test-e2e ## Run all tests. Leaves the machine a
 
 .PHONY: cluster-up
 cluster-up: ## Start a real Kubernetes on this machine, or mend the one that runs. NODES=N for more nodes.
-	@$(CLUSTER) up --nodes $(NODES) --dir "$(CLUSTER_DIR)"
+	@$(CLUSTER) up --nodes $(NODES) --runtime $(RUNTIME) --dir "$(CLUSTER_DIR)"
 
 .PHONY: cluster-down
 cluster-down: ## Stop the cluster and remove all that it made, but for its programs.
@@ -72,7 +74,8 @@ images: build ## Make the images' archives in .cluster/images, without Docker.
 	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-agent:$(IMAGE_TAG) --out $(IMAGES)/seamark-agent.tar \
 		--user 0 --entrypoint /seamark-agent --file $(CURDIR)/bin/seamark-agent=/seamark-agent
 
-# The digests among the pods' annotations make a rebuilt program roll its pods and no other's.
+# All nodes of the local cluster share one file system, so each agent finds its own runtime by its
+# node's name. The digests make a rebuilt program roll its own pods, and no others.
 .PHONY: install
 install: cluster-up images ## Install Seamark's chart in the cluster, or update it to what is built now.
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar
@@ -80,6 +83,8 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 		--namespace seamark-system --create-namespace --set-string image.tag=$(IMAGE_TAG) \
 		--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
 		--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
+		--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
+		--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock' \
 		--wait --timeout 3m || { $(KUBECTL) -n seamark-system get pods -o wide; $(KUBECTL) -n seamark-system get events --sort-by=.lastTimestamp | tail -20; exit 1; }
 
 ##@ Tests
@@ -111,11 +116,11 @@ e2e-images:
 
 .PHONY: bench
 bench: ## Run the benchmarks.
-	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal ./cmd)))
+	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
 
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzz target for FUZZTIME.
-	@grep -rhoE --include='*_test.go' --with-filename '^func Fuzz[A-Za-z0-9_]*' ./api ./internal | while IFS=: read -r file target; do \
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' ./api ./internal | while IFS=: read -r file target; do \
 		go test -run='^$$' -fuzz="^$${target#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)"; done
 
 # The race detector needs a C compiler.

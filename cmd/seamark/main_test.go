@@ -24,7 +24,7 @@ func TestVersion(t *testing.T) {
 
 func TestUnknownArguments(t *testing.T) {
 	for name, args := range map[string][]string{
-		"unknown command":            {"verison"},
+		"unknown command":            {"vers"},
 		"unknown flag":               {"version", "--short"},
 		"argument where none is due": {"version", "now"},
 	} {
