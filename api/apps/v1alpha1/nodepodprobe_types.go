@@ -65,8 +65,8 @@ type PodProbe struct {
 	// +required
 	UID string `json:"uid"`
 
-	// IP is the pod's first address, to which network probes go. Empty while the pod
-	// has none.
+	// IP is the pod's first address, IPv4 or IPv6, to which network probes go. Empty
+	// while the pod has none.
 	// +optional
 	IP string `json:"IP"`
 
@@ -93,8 +93,8 @@ type ContainerProbe struct {
 
 // NodePodProbeStatus is the report of one node's agent.
 type NodePodProbeStatus struct {
-	// observedGeneration is the generation of the plan that the agent has in force.
-	// Seamark's own addition to the API.
+	// observedGeneration is the metadata.generation of the plan that the agent has in
+	// force. Seamark's own addition to the API.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -141,8 +141,9 @@ type ContainerProbeState struct {
 	// +required
 	Name string `json:"name"`
 
-	// state is Succeeded, Failed, or Unknown.
+	// state of the probe: Succeeded, Failed, or Unknown.
 	// +required
+	// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 	State ProbeState `json:"state"`
 
 	// lastProbeTime is when the probe was last run. It is refreshed with each change,

@@ -1,0 +1,137 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const generated = `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          port:
+            description: port in the words of another project.
+            type: integer
+          tags:
+            additionalProperties:
+              type: string
+            type: object
+        type: object
+`
+
+func TestMergeCRD(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		crd, part string
+		want      string
+		wantErr   string
+	}{
+		"adds and replaces descriptions": {
+			crd: generated,
+			part: `
+properties:
+  port:
+    description: port of the pod.
+    minimum: 1
+  tags:
+    additionalProperties:
+      maxLength: 63
+`,
+			want: `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          port:
+            description: port of the pod.
+            minimum: 1
+            type: integer
+          tags:
+            additionalProperties:
+              maxLength: 63
+              type: string
+            type: object
+        type: object
+`,
+		},
+		"what is there already may be said again": {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
+		"refuses an unknown property":             {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
+		"refuses an unknown part":                 {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
+		"refuses a contradiction":                 {crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts"},
+		"refuses properties of a leaf":            {crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property"},
+		"refuses a key twice":                     {crd: generated, part: "properties: {}\nproperties: {}", wantErr: "parse part"},
+		"refuses a CRD without a version": {
+			crd: "spec: {versions: []}", part: "{}", wantErr: "the CRD has no spec.versions",
+		},
+		"refuses a version without a schema": {
+			crd: "spec: {versions: [{name: v1}]}", part: "{}", wantErr: "spec.versions[0] has no schema",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := mergeCRD([]byte(test.crd), []byte(test.part))
+			switch {
+			case test.wantErr != "":
+				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+					t.Fatalf("error %v, want one that says %q", err, test.wantErr)
+				}
+			case err != nil:
+				t.Fatal(err)
+			default:
+				if diff := cmp.Diff(test.want, string(got)); diff != "" {
+					t.Errorf("merged CRD (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	parts, crds := t.TempDir(), t.TempDir()
+	if err := run(parts, crds); err == nil {
+		t.Error("no error without a part")
+	}
+	write(t, filepath.Join(parts, "a.yaml"), "properties: {port: {minimum: 1}}")
+	if err := run(parts, crds); err == nil {
+		t.Error("no error for a part without a CRD")
+	}
+	target := filepath.Join(crds, "a.yaml")
+	write(t, target, generated)
+	for range 2 {
+		if err := run(parts, crds); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Replace(generated, "            type: integer", "            minimum: 1\n            type: integer", 1)
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("merged CRD (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

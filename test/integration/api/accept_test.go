@@ -1,0 +1,135 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// keys returns a map with n keys.
+func keys(n int) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		all[fmt.Sprintf("game.io/key-%d", i)] = "value"
+	}
+	return all
+}
+
+// manyProbes returns n small valid probes.
+func manyProbes(n int) []any {
+	probes := make([]any, n)
+	for i := range probes {
+		probes[i] = map[string]any{
+			"name": fmt.Sprintf("probe-%d", i), "containerName": "main",
+			"probe":            map[string]any{"exec": map[string]any{"command": []any{"true"}}},
+			"podConditionType": fmt.Sprintf("game.io/probe-%d", i),
+		}
+	}
+	return probes
+}
+
+func TestValidMarkersAreAccepted(t *testing.T) {
+	t.Parallel()
+	const (
+		policy = "spec.probes[0].markerPolicy"
+		http   = "spec.probes[1].probe.httpGet"
+	)
+	for name, edits := range map[string][]edit{
+		"as it is":                     nil,
+		"labels only in the selector":  {{"spec.selector.matchExpressions", remove{}}},
+		"only Exists in the selector":  {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
+		"only DoesNotExist":            {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist", "values": []any{}}}}}},
+		"NotIn":                        {{"spec.selector.matchExpressions[0].operator", "NotIn"}},
+		"empty label value":            {{"spec.selector.matchLabels.app", ""}},
+		"one probe":                    {{"spec.probes", manyProbes(1)}},
+		"no policy":                    {{policy, remove{}}},
+		"empty policy":                 {{policy, []any{}}},
+		"a policy only":                {{"spec.probes[0].podConditionType", ""}},
+		"Succeeded only":               {{policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"healthy": "true"}}}}},
+		"name with a prefix":           {{"spec.probes[0].name", "game.io/Is_idle.now"}},
+		"name of one letter":           {{"spec.probes[0].name", "A"}},
+		"condition without a prefix":   {{"spec.probes[0].podConditionType", "GameIdle"}},
+		"no port name but a number":    {{http + ".port", 65535}},
+		"port 1":                       {{http + ".port", 1}},
+		"port name with -":             {{http + ".port", "http-8-alt"}},
+		"port name of 15 letters":      {{http + ".port", "abcdefghijklmno"}},
+		"neither scheme nor path":      {{http + ".scheme", remove{}}, {http + ".path", remove{}}},
+		"host empty":                   {{http + ".host", ""}},
+		"a header twice, values empty": {{http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}}}},
+		"a gRPC service":               {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
+		"zero is unset":                {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
+		"successThreshold above 1":     {{"spec.probes[0].probe.successThreshold", 3}},
+		"a mixed case annotation key":  {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := create(t.Context(), marker(t, server.Namespace(t), edits...)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLargestMarkerIsAccepted fills every field to its bound, so that the rules cost
+// the API server the most: it gives up on an object whose rules cost too much.
+func TestLargestMarkerIsAccepted(t *testing.T) {
+	t.Parallel()
+	object := marker(t, server.Namespace(t),
+		edit{"spec.selector", largestSelector()},
+		edit{"spec.probes", largestProbes()},
+	)
+	if err := create(t.Context(), object); err != nil {
+		t.Error(err)
+	}
+}
+
+func largestKey(i int) string {
+	prefix := strings.Repeat("a.", 126) + "a"
+	return fmt.Sprintf("%s/%063d", prefix, i)
+}
+
+// largestLabels returns n labels of the greatest length.
+func largestLabels(n int) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		all[largestKey(i)] = strings.Repeat("v", 63)
+	}
+	return all
+}
+
+func largestSelector() map[string]any {
+	expressions := make([]any, 16)
+	for i := range expressions {
+		expressions[i] = map[string]any{
+			"key": largestKey(i), "operator": "In", "values": repeat(strings.Repeat("v", 63), 128),
+		}
+	}
+	return map[string]any{"matchLabels": largestLabels(64), "matchExpressions": expressions}
+}
+
+// largestProbes has the most probes, with the most marks and headers. Values that no
+// rule reads are short, so that the request stays below the API server's limit.
+func largestProbes() []any {
+	probes := make([]any, 32)
+	for i := range probes {
+		probes[i] = map[string]any{
+			"name":             fmt.Sprintf("%0253d", i),
+			"containerName":    strings.Repeat("c", 63),
+			"podConditionType": largestKey(i),
+			"probe": map[string]any{"httpGet": map[string]any{
+				"port": strings.Repeat("p", 15),
+				"httpHeaders": repeat(map[string]any{
+					"name": strings.Repeat("h", 256), "value": strings.Repeat("v", 64),
+				}, 16),
+			}},
+			"markerPolicy": []any{
+				map[string]any{"state": "Succeeded", "labels": largestLabels(32)},
+				map[string]any{"state": "Failed", "annotations": largestLabels(32)},
+			},
+		}
+	}
+	return probes
+}

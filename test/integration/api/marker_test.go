@@ -1,0 +1,151 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// validMarker has every part of a marker once.
+const validMarker = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata:
+  name: marker
+spec:
+  selector:
+    matchLabels: {app: game}
+    matchExpressions:
+    - {key: tier, operator: In, values: [front, back]}
+  probes:
+  - name: idle
+    containerName: server
+    probe:
+      exec: {command: [cat, /tmp/idle]}
+    podConditionType: game.io/idle
+    markerPolicy:
+    - state: Succeeded
+      labels: {game.io/idle: "true"}
+      annotations: {controller.kubernetes.io/pod-deletion-cost: "-10"}
+    - state: Failed
+      labels: {game.io/idle: "false"}
+  - name: web
+    containerName: server
+    probe:
+      httpGet: {port: http, scheme: HTTPS, path: /, httpHeaders: [{name: Host, value: game.io}]}
+    podConditionType: game.io/web
+  - name: socket
+    containerName: server
+    probe:
+      tcpSocket: {port: 7777}
+    podConditionType: game.io/socket
+  - name: health
+    containerName: server
+    probe:
+      grpc: {port: 7778}
+    podConditionType: game.io/health
+`
+
+// edit changes one place of an object. The path is written as in the API server's
+// errors: spec.probes[0].name.
+type edit struct {
+	path  string
+	value any
+}
+
+// remove as an edit's value takes the place out of the object.
+type remove struct{}
+
+var step = regexp.MustCompile(`[^.\[\]]+`)
+
+// apply makes the edit. Every step of the path but the last must exist.
+func (e edit) apply(object map[string]any) error {
+	var keys []string
+	for _, key := range step.FindAllString(e.path, -1) {
+		keys = append(keys, key)
+	}
+	var at any = object
+	for _, key := range keys[:len(keys)-1] {
+		switch holder := at.(type) {
+		case map[string]any:
+			at = holder[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(holder) {
+				return fmt.Errorf("edit %s: no element %s", e.path, key)
+			}
+			at = holder[i]
+		}
+	}
+	last := keys[len(keys)-1]
+	switch holder := at.(type) {
+	case map[string]any:
+		if _, ok := e.value.(remove); ok {
+			delete(holder, last)
+		} else {
+			holder[last] = e.value
+		}
+		return nil
+	case []any:
+		i, err := strconv.Atoi(last)
+		if err != nil || i >= len(holder) {
+			return fmt.Errorf("edit %s: no element %s", e.path, last)
+		}
+		holder[i] = e.value
+		return nil
+	default:
+		return fmt.Errorf("edit %s: no such place", e.path)
+	}
+}
+
+// marker returns the valid marker in the namespace, edited.
+func marker(t *testing.T, namespace string, edits ...edit) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := env.ParseManifests([]byte(validMarker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := objects[0]
+	object.SetNamespace(namespace)
+	for _, e := range edits {
+		if err := e.apply(object.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return object
+}
+
+// create asks the API server whether it takes the object, and refuses unknown fields.
+// Nothing is stored.
+func create(ctx context.Context, object client.Object) error {
+	return client.WithFieldValidation(server.Client, metav1.FieldValidationStrict).Create(ctx, object, client.DryRunAll)
+}
+
+// causes returns what the API server says of each field in an answer that an object is
+// invalid. What it says of rules that it has not checked for these reasons is left out.
+func causes(err error) ([]metav1.StatusCause, error) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || !apierrors.IsInvalid(err) {
+		return nil, fmt.Errorf("want the answer that the object is invalid, got: %w", err)
+	}
+	var all []metav1.StatusCause
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "<nil>" {
+			all = append(all, cause)
+		}
+	}
+	return all, nil
+}

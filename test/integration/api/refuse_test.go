@@ -1,0 +1,266 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// refusal is a change of the valid marker that makes it invalid in one way.
+type refusal struct {
+	edits []edit
+	// field is the path of the field that the answer names.
+	field string
+	// says are words of the answer that name what is allowed.
+	says []string
+}
+
+func one(path string, value any, says ...string) refusal {
+	return refusal{edits: []edit{{path, value}}, field: path, says: says}
+}
+
+// at is a refusal that the API server reports at another field than the edited one.
+func (r refusal) at(field string) refusal {
+	r.field = field
+	return r
+}
+
+const (
+	labels     = "spec.probes[0].markerPolicy[0].labels"
+	annotation = "spec.probes[0].markerPolicy[0].annotations"
+)
+
+func refusals() map[string]refusal {
+	all := map[string]refusal{}
+	for _, some := range []map[string]refusal{
+		selectorRefusals(), probeRefusals(), handlerRefusals(), networkRefusals(), markRefusals(),
+	} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func selectorRefusals() map[string]refusal {
+	const (
+		selector   = "spec.selector"
+		expression = "spec.selector.matchExpressions[0]"
+		holdOne    = "must hold at least one label in matchLabels or one requirement in matchExpressions"
+		oneValue   = "must hold at least one value for the operators In and NotIn, and none for Exists and DoesNotExist"
+		name       = "DNS name and '/', then 1 to 63 letters"
+	)
+	long := strings.Repeat("a", 64)
+	return map[string]refusal{
+		"no spec":                         one("spec", remove{}, "Required value"),
+		"no selector":                     one(selector, remove{}, "Required value"),
+		"selector null":                   one(selector, nil, "Required value"),
+		"selector empty":                  one(selector, map[string]any{}, holdOne),
+		"selector with empty parts":       one(selector, map[string]any{"matchLabels": map[string]any{}, "matchExpressions": []any{}}, holdOne),
+		"selector label key":              one(selector+".matchLabels", map[string]any{"a b": "c"}, "keys", name),
+		"selector label key too long":     one(selector+".matchLabels", map[string]any{long: "c"}, "keys", name),
+		"selector label value":            one(selector+".matchLabels", map[string]any{"a": "-"}, "must have label values"),
+		"selector label value too long":   one(selector+".matchLabels.a", long, "63"),
+		"expression without key":          one(expression+".key", remove{}, "Required value"),
+		"expression key":                  one(expression+".key", "/a", "must be a qualified name", name),
+		"expression key empty":            one(expression+".key", "", "must be a qualified name"),
+		"expression key with long prefix": one(expression+".key", strings.Repeat("a.", 127)+"a/b", "must be a qualified name"),
+		"expression without operator":     one(expression+".operator", remove{}, "Required value"),
+		"expression operator":             one(expression+".operator", "Equals", `"In", "NotIn", "Exists", "DoesNotExist"`),
+		"In without values":               one(expression+".values", remove{}, oneValue),
+		"In with empty values":            one(expression+".values", []any{}, oneValue),
+		"NotIn without values":            one(expression, map[string]any{"key": "a", "operator": "NotIn"}, oneValue).at(expression + ".values"),
+		"Exists with values":              one(expression+".operator", "Exists", oneValue).at(expression + ".values"),
+		"DoesNotExist with values":        one(expression+".operator", "DoesNotExist", oneValue).at(expression + ".values"),
+		"expression value":                one(expression+".values[1]", "a/b", "must be a label value"),
+		"expression value too long":       one(expression+".values[1]", long, "63"),
+		"too many labels":                 one(selector+".matchLabels", keys(65), "64"),
+		"too many expressions":            one(selector+".matchExpressions", repeat(map[string]any{"key": "a", "operator": "Exists"}, 17), "16"),
+		"too many values":                 one(expression+".values", repeat("a", 129), "128"),
+	}
+}
+
+func probeRefusals() map[string]refusal {
+	const (
+		probe  = "spec.probes[0]"
+		shape  = "must be letters, digits, '-', '_', '.' and '/'"
+		native = "must not be a condition type that Kubernetes sets"
+	)
+	all := map[string]refusal{
+		"no probes":                    one("spec.probes", remove{}, "Required value"),
+		"probes empty":                 one("spec.probes", []any{}, "at least 1"),
+		"too many probes":              one("spec.probes", manyProbes(33), "32"),
+		"probe without name":           one(probe+".name", remove{}, "Required value"),
+		"probe name empty":             one(probe+".name", "", shape),
+		"probe name with #":            one(probe+".name", "a#b", shape),
+		"probe name with space":        one(probe+".name", "is idle", shape),
+		"probe name ends with -":       one(probe+".name", "idle-", shape),
+		"probe name too long":          one(probe+".name", strings.Repeat("a", 254), "253"),
+		"probe name twice":             one("spec.probes[1].name", "idle", "Duplicate value").at("spec.probes[1]"),
+		"probe without containerName":  one(probe+".containerName", remove{}, "Required value"),
+		"containerName empty":          one(probe+".containerName", "", "must be the name of a container"),
+		"containerName in upper case":  one(probe+".containerName", "Server", "must be the name of a container"),
+		"containerName too long":       one(probe+".containerName", strings.Repeat("a", 64), "63"),
+		"probe without probe":          one(probe+".probe", remove{}, "Required value"),
+		"condition type":               one(probe+".podConditionType", "game.io/", "must be a qualified name", "such as game.io/idle"),
+		"condition type with space":    one(probe+".podConditionType", "Is Idle", "must be a qualified name"),
+		"condition type too long":      one(probe+".podConditionType", strings.Repeat("a", 318), "317"),
+		"condition type name too long": one(probe+".podConditionType", strings.Repeat("a", 64), "must be a qualified name"),
+		"condition type twice":         one("spec.probes[2].podConditionType", "game.io/idle", "podConditionType", "once in a marker").at("spec.probes"),
+		"neither condition nor policy": one("spec.probes[1].podConditionType", remove{}, "must have a podConditionType, a markerPolicy, or both").at("spec.probes[1]"),
+		"condition and policy empty": {
+			edits: []edit{{"spec.probes[1].podConditionType", ""}, {"spec.probes[1].markerPolicy", []any{}}},
+			field: "spec.probes[1]", says: []string{"must have a podConditionType, a markerPolicy, or both"},
+		},
+	}
+	for _, condition := range []string{
+		"AllContainersRestarting", "ContainersReady", "DisruptionTarget", "Initialized", "PodReadyToStartContainers",
+		"PodResizeInProgress", "PodResizePending", "PodScheduled", "Ready",
+	} {
+		all["probe named "+condition] = one(probe+".name", condition, native)
+		all["condition type "+condition] = one(probe+".podConditionType", condition, native)
+	}
+	return all
+}
+
+func handlerRefusals() map[string]refusal {
+	const (
+		probe   = "spec.probes[0].probe"
+		handler = "must have exactly one of exec, httpGet, tcpSocket and grpc"
+		program = "must hold the program to run and its arguments"
+	)
+	all := map[string]refusal{
+		"no handler":         one(probe, map[string]any{"periodSeconds": 5}, handler),
+		"probe empty":        one(probe, map[string]any{}, handler),
+		"two handlers":       one(probe+".tcpSocket", map[string]any{"port": 1}, handler).at(probe),
+		"exec and grpc":      one(probe+".grpc", map[string]any{"port": 1}, handler).at(probe),
+		"exec without args":  one(probe+".exec", map[string]any{}, program).at(probe + ".exec.command"),
+		"exec command empty": one(probe+".exec.command", []any{}, program),
+		"exec program empty": one(probe+".exec.command", []any{"", "a"}, program),
+		"exec command text":  one(probe+".exec.command", "cat /tmp/idle", "array"),
+	}
+	for _, field := range []string{
+		"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold",
+		"terminationGracePeriodSeconds",
+	} {
+		all["negative "+field] = one(probe+"."+field, -1, "greater than or equal to 0")
+	}
+	all["period is text"] = one(probe+".periodSeconds", "10s", "integer")
+	return all
+}
+
+func networkRefusals() map[string]refusal {
+	const (
+		http = "spec.probes[1].probe.httpGet"
+		tcp  = "spec.probes[2].probe.tcpSocket"
+		grpc = "spec.probes[3].probe.grpc"
+		host = "must not be set: the probe goes to the pod's own address"
+		port = "must be a number from 1 to 65535 or the name of a port"
+	)
+	all := map[string]refusal{
+		"httpGet host":               one(http+".host", "example.com", host, "header Host"),
+		"tcpSocket host":             one(tcp+".host", "127.0.0.1", host),
+		"httpGet without port":       one(http+".port", remove{}, "Required value"),
+		"tcpSocket without port":     one(tcp+".port", remove{}, "Required value"),
+		"grpc without port":          one(grpc+".port", remove{}, "Required value"),
+		"grpc port 0":                one(grpc+".port", 0, "greater than or equal to 1"),
+		"grpc port 65536":            one(grpc+".port", 65536, "less than or equal to 65535"),
+		"grpc named port":            one(grpc+".port", "grpc", "integer"),
+		"scheme":                     one(http+".scheme", "FTP", `"HTTP", "HTTPS"`),
+		"scheme in lower case":       one(http+".scheme", "https", `"HTTP", "HTTPS"`),
+		"header without name":        one(http+".httpHeaders[0].name", remove{}, "Required value"),
+		"header without value":       one(http+".httpHeaders[0].value", remove{}, "Required value"),
+		"header name empty":          one(http+".httpHeaders[0].name", "", "must be a header's name"),
+		"header name with colon":     one(http+".httpHeaders[0].name", "Host:", "must be a header's name"),
+		"header name too long":       one(http+".httpHeaders[0].name", strings.Repeat("a", 257), "256"),
+		"header value of two lines":  one(http+".httpHeaders[0].value", "a\nb: c", "must be one line"),
+		"header value with a return": one(http+".httpHeaders[0].value", "a\rb", "must be one line"),
+		"header value too long":      one(http+".httpHeaders[0].value", strings.Repeat("a", 8193), "8192"),
+		"too many headers":           one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
+	}
+	for name, bad := range map[string]any{
+		"0": 0, "-1": -1, "65536": 65536, "number as text": "8080", "empty": "", "in upper case": "HTTP", "with _": "a_b",
+		"begins with -": "-a", "ends with -": "a-", "with --": "a--b", "of 16 letters": "abcdefghijklmnop",
+	} {
+		all["httpGet port "+name] = one(http+".port", bad, port)
+		all["tcpSocket port "+name] = one(tcp+".port", bad, port)
+	}
+	return all
+}
+
+func markRefusals() map[string]refusal {
+	const (
+		policy = "spec.probes[0].markerPolicy"
+		name   = "must have qualified names as keys"
+	)
+	long := strings.Repeat("a", 64)
+	return map[string]refusal{
+		"policy without state":       one(policy+"[0].state", remove{}, "Required value"),
+		"policy state Unknown":       one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
+		"policy state in lower case": one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
+		"policy state twice":         one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
+		"label key":                  one(labels, map[string]any{"a b": "c"}, name),
+		"label key empty":            one(labels, map[string]any{"": "c"}, name),
+		"label key too long":         one(labels, map[string]any{long: "c"}, name),
+		"label key prefix":           one(labels, map[string]any{"Game.io/idle": "c"}, name),
+		"label key prefix too long":  one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
+		"label value":                one(labels, map[string]any{"a": "b c"}, "must have label values"),
+		"label value too long":       one(labels+".a", long, "63"),
+		"label value is a boolean":   one(labels+".a", true, "string"),
+		"too many labels to set":     one(labels, keys(33), "32"),
+		"annotation key":             one(annotation, map[string]any{"a b": "c"}, name),
+		"annotation key empty":       one(annotation, map[string]any{"": "c"}, name),
+		"annotation key too long":    one(annotation, map[string]any{long: "c"}, name),
+		"annotation value too long":  one(annotation+".a", strings.Repeat("a", 262145), "262144"),
+		"too many annotations":       one(annotation, keys(33), "32"),
+	}
+}
+
+func TestBadMarkersAreRefused(t *testing.T) {
+	t.Parallel()
+	namespace := server.Namespace(t)
+	if err := create(t.Context(), marker(t, namespace)); err != nil {
+		t.Fatal("the marker that the cases change is refused itself:", err)
+	}
+	for name, test := range refusals() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := create(t.Context(), marker(t, namespace, test.edits...))
+			got, err := causes(err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 1 {
+				t.Fatalf("the API server gives %d reasons, want one: %v", len(got), got)
+			}
+			if got[0].Field != test.field {
+				t.Errorf("the API server names field %q, want %q", got[0].Field, test.field)
+			}
+			for _, words := range test.says {
+				if !strings.Contains(got[0].Message, words) {
+					t.Errorf("the API server says %q, want the words %q", got[0].Message, words)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsAreRefusedWhenStrict(t *testing.T) {
+	t.Parallel()
+	err := create(t.Context(), marker(t, server.Namespace(t), edit{"spec.probes[0].probe.exec.comand", []any{"a"}}))
+	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.probes[0].probe.exec.comand"`) {
+		t.Errorf("error %v, want one that names the unknown field (%s)", err, metav1.FieldValidationStrict)
+	}
+}
+
+// repeat returns n times the value.
+func repeat(value any, n int) []any {
+	values := make([]any, n)
+	for i := range values {
+		values[i] = value
+	}
+	return values
+}
