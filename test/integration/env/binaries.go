@@ -64,9 +64,11 @@ func findBinaries() (string, error) {
 }
 
 // wrapper is a script that starts a program which the kernel ends when the test
-// process ends. A test process that panics, times out or is killed cannot do that.
+// process ends. A test process that panics, times out or is killed cannot do that. The
+// signal is KILL, since an API server that is told to end while its etcd ends as well
+// may wait for ever.
 const wrapper = `#!/bin/sh
-exec %s --pdeathsig TERM -- %s "$@"
+exec %s --pdeathsig KILL -- %s "$@"
 `
 
 type wrappedBinaries struct{ etcd, apiServer string }
