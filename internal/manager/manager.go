@@ -1,0 +1,187 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager assembles the manager: the caches, the three controllers, leader
+// election, health and metrics. Its needs in the API, all of them:
+//
+//	nodes                        get list watch
+//	pods                         get list watch
+//	pods/status                  patch
+//	nodepodprobes                get list watch create patch delete
+//	podprobemarkers              get list watch patch
+//	podprobemarkers/status       patch
+//	events                       create patch
+//	leases, in its namespace     get create update, of leader election
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller/marker"
+	"github.com/seamark-dev/seamark/internal/controller/nodeprobe"
+	"github.com/seamark-dev/seamark/internal/controller/podmark"
+	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// Name is the manager's name in leases and events.
+const Name = "seamark-manager"
+
+// shutdown is how long the controllers may take to finish their writes at the end.
+const shutdown = 5 * time.Second
+
+// Options are what a manager is made with.
+type Options struct {
+	// Config reaches the API server. Its rate limits are lifted: the API server's
+	// priority and fairness decides.
+	Config *rest.Config
+	// LeaderElection is whether the controllers wait until this manager leads. Without
+	// it, only one manager may run.
+	LeaderElection bool
+	// LeaderElectionNamespace is where the lease is kept.
+	LeaderElectionNamespace string
+	// MetricsBindAddress and HealthProbeBindAddress are the addresses of the two
+	// servers, host and port; "0" serves nothing.
+	MetricsBindAddress, HealthProbeBindAddress string
+	// Defaults are for the fields of probes that markers leave unset.
+	Defaults plan.Defaults
+	// Registry takes the manager's own metrics.
+	Registry prometheus.Registerer
+	// Logger takes what the manager and its controllers log.
+	Logger logr.Logger
+}
+
+// Manager runs the controllers.
+type Manager struct {
+	manager ctrlmanager.Manager
+}
+
+// New assembles a manager. It talks to the API server, to learn what it serves, and
+// returns an error where that or one of the addresses can't be had.
+func New(ctx context.Context, options Options) (*Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(options.Config)
+	cfg.QPS = -1
+	// One process may hold several managers in turn, as tests do.
+	skipNames, grace := true, shutdown
+	mgr, err := ctrlmanager.New(cfg, ctrlmanager.Options{
+		Scheme:                        scheme,
+		Logger:                        options.Logger,
+		Cache:                         caches(),
+		Client:                        client.Options{Cache: &client.CacheOptions{}},
+		LeaderElection:                options.LeaderElection,
+		LeaderElectionID:              Name,
+		LeaderElectionNamespace:       options.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		GracefulShutdownTimeout:       &grace,
+		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := startInformers(ctx, mgr.GetCache()); err != nil {
+		return nil, err
+	}
+	if err := addControllers(cfg, mgr, options); err != nil {
+		return nil, err
+	}
+	if err := addHealth(mgr); err != nil {
+		return nil, err
+	}
+	return &Manager{manager: mgr}, nil
+}
+
+// Run runs the controllers until the context ends, which is no error, or until the
+// lease is lost, which is one. The process must exit when it returns.
+func (m *Manager) Run(ctx context.Context) error {
+	if err := m.manager.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("making the scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+// startInformers makes the informers of every kind that is read, so that the caches
+// count as synced only when all of them are.
+func startInformers(ctx context.Context, informers cache.Cache) error {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	for _, object := range []client.Object{
+		node, &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
+	} {
+		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("making the informer of %T: %w", object, err)
+		}
+	}
+	err := informers.IndexField(ctx, &corev1.Pod{}, nodeprobe.NodeNameField, func(object client.Object) []string {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			return []string{pod.Spec.NodeName}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing pods by node: %w", err)
+	}
+	return nil
+}
+
+func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, options Options) error {
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the metadata client: %w", err)
+	}
+	counters, err := metrics.New(options.Registry)
+	if err != nil {
+		return err
+	}
+	recorder, err := addRecorder(cfg, mgr)
+	if err != nil {
+		return err
+	}
+	informers, compiler := mgr.GetCache(), plan.NewCompiler()
+	return errors.Join(
+		nodeprobe.New(nodeprobe.Options{
+			Cache: informers, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
+			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
+		}).Add(mgr, informers),
+		podmark.New(podmark.Options{
+			Cache: informers, Pods: apply.NewPods(metadataClient),
+			Compiler: compiler, Defaults: options.Defaults, Metrics: counters, Now: time.Now,
+		}).Add(mgr, informers),
+		marker.New(marker.Options{
+			Cache: informers, Markers: apply.NewMarkers(mgr.GetClient()),
+			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
+		}).Add(mgr, informers),
+	)
+}

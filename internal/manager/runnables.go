@@ -1,0 +1,89 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// addHealth makes the manager ready once its caches are synced, whether or not it leads.
+func addHealth(mgr ctrlmanager.Manager) error {
+	ready := &readiness{cache: mgr.GetCache()}
+	err := errors.Join(
+		mgr.Add(ready),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", ready.check),
+	)
+	if err != nil {
+		return fmt.Errorf("adding the health checks: %w", err)
+	}
+	return nil
+}
+
+// readiness follows the sync of the caches.
+type readiness struct {
+	cache  cache.Cache
+	synced atomic.Bool
+}
+
+// Start waits for the caches.
+func (r *readiness) Start(ctx context.Context) error {
+	r.synced.Store(r.cache.WaitForCacheSync(ctx))
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection makes it run in every manager.
+func (r *readiness) NeedLeaderElection() bool { return false }
+
+func (r *readiness) check(*http.Request) error {
+	if !r.synced.Load() {
+		return errors.New("the caches are not synced yet")
+	}
+	return nil
+}
+
+// addRecorder returns a recorder of events whose source is the manager. It records
+// while the manager runs.
+func addRecorder(cfg *rest.Config, mgr ctrlmanager.Manager) (record.EventRecorder, error) {
+	client, err := typedcorev1.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the client of events: %w", err)
+	}
+	broadcaster := record.NewBroadcaster()
+	err = mgr.Add(&recording{broadcaster: broadcaster, sink: &typedcorev1.EventSinkImpl{Interface: client.Events("")}})
+	if err != nil {
+		return nil, fmt.Errorf("adding the recorder of events: %w", err)
+	}
+	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: Name}), nil
+}
+
+// recording sends events to the API server.
+type recording struct {
+	broadcaster record.EventBroadcaster
+	sink        record.EventSink
+}
+
+// Start records until the context ends.
+func (r *recording) Start(ctx context.Context) error {
+	r.broadcaster.StartRecordingToSink(r.sink)
+	<-ctx.Done()
+	r.broadcaster.Shutdown()
+	return nil
+}
+
+// NeedLeaderElection makes it run in every manager; only the leader has events.
+func (r *recording) NeedLeaderElection() bool { return false }

@@ -1,0 +1,69 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+// ReportOf returns what a node's report says of the pod with the UID. States whose name
+// names no probe are left out.
+func ReportOf(npp *v1alpha1.NodePodProbe, pod types.UID) Report {
+	report := Report{Reported: Reported(npp)}
+	for i := range npp.Status.PodProbeStatuses {
+		status := &npp.Status.PodProbeStatuses[i]
+		if status.UID != string(pod) {
+			continue
+		}
+		report.States = make(States, len(status.ProbeStates))
+		for _, state := range status.ProbeStates {
+			if id, err := probeid.Parse(state.Name); err == nil {
+				report.States[id] = state
+			}
+		}
+	}
+	return report
+}
+
+// Reported tells whether the node's agent has reported since the object was made.
+func Reported(npp *v1alpha1.NodePodProbe) bool {
+	return npp.Status.ObservedGeneration > 0 || len(npp.Status.PodProbeStatuses) > 0
+}
+
+// Changed returns the pods of which the two reports of one node say something
+// different, each once.
+func Changed(before, after *v1alpha1.NodePodProbe) []types.NamespacedName {
+	old := make(map[string]*v1alpha1.PodProbeStatus, len(before.Status.PodProbeStatuses))
+	for i := range before.Status.PodProbeStatuses {
+		status := &before.Status.PodProbeStatuses[i]
+		old[status.UID] = status
+	}
+	var changed []types.NamespacedName
+	seen := make(map[types.NamespacedName]bool)
+	add := func(status *v1alpha1.PodProbeStatus) {
+		pod := types.NamespacedName{Namespace: status.Namespace, Name: status.Name}
+		if !seen[pod] {
+			seen[pod] = true
+			changed = append(changed, pod)
+		}
+	}
+	for i := range after.Status.PodProbeStatuses {
+		status := &after.Status.PodProbeStatuses[i]
+		previous, known := old[status.UID]
+		if !known || !equality.Semantic.DeepEqual(previous.ProbeStates, status.ProbeStates) {
+			add(status)
+		}
+		delete(old, status.UID)
+	}
+	for i := range before.Status.PodProbeStatuses {
+		if status := &before.Status.PodProbeStatuses[i]; old[status.UID] != nil {
+			add(status)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,82 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+func report(generation int64, pods ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
+	return &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{
+		ObservedGeneration: generation, PodProbeStatuses: pods,
+	}}
+}
+
+func podStatus(name, uid string, states ...v1alpha1.ContainerProbeState) v1alpha1.PodProbeStatus {
+	return v1alpha1.PodProbeStatus{Namespace: "ns", Name: name, UID: uid, ProbeStates: states}
+}
+
+func named(name string, s v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
+	return v1alpha1.ContainerProbeState{Name: name, State: s}
+}
+
+func TestReportOf(t *testing.T) {
+	idle := named("web#idle", v1alpha1.ProbeSucceeded)
+	cases := map[string]struct {
+		npp  *v1alpha1.NodePodProbe
+		want mark.Report
+	}{
+		"no report": {npp: report(0)},
+		"an empty report of a plan": {
+			npp: report(3), want: mark.Report{Reported: true},
+		},
+		"by UID, not by name": {
+			npp:  report(0, podStatus("a", "old", named("web#idle", v1alpha1.ProbeFailed)), podStatus("a", "new", idle)),
+			want: mark.Report{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: idle}},
+		},
+		"a name that names no probe": {
+			npp:  report(0, podStatus("a", "new", named("web", v1alpha1.ProbeFailed), idle)),
+			want: mark.Report{Reported: true, States: mark.States{probeid.ID{Marker: "web", Probe: "idle"}: idle}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mark.ReportOf(tc.npp, "new")); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChanged(t *testing.T) {
+	idle, busy := named("web#idle", v1alpha1.ProbeSucceeded), named("web#idle", v1alpha1.ProbeFailed)
+	pod := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+	cases := map[string]struct {
+		before, after *v1alpha1.NodePodProbe
+		want          []types.NamespacedName
+	}{
+		"nothing":            {before: report(1, podStatus("a", "1", idle)), after: report(2, podStatus("a", "1", idle))},
+		"a new pod":          {before: report(1), after: report(1, podStatus("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
+		"a state":            {before: report(1, podStatus("a", "1", idle), podStatus("b", "2", idle)), after: report(1, podStatus("a", "1", idle), podStatus("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
+		"a pod that is gone": {before: report(1, podStatus("a", "1", idle)), after: report(1), want: []types.NamespacedName{pod("a")}},
+		"a pod that was recreated, once": {
+			before: report(1, podStatus("a", "1", idle)), after: report(1, podStatus("a", "2", idle)),
+			want: []types.NamespacedName{pod("a")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mark.Changed(tc.before, tc.after)); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
