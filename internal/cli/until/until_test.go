@@ -1,0 +1,213 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package until_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/cli/until"
+	"github.com/seamark-dev/seamark/internal/local"
+)
+
+func TestParseRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"nothing":              {"", "must be a pod and what it must have"},
+		"only a pod":           {"pod/a", "must be a pod and what it must have"},
+		"another kind":         {"node/a condition=Ready:True", `"node/a": must be pod/NAME`},
+		"no name":              {"pod/ condition=Ready:True", "the name is empty"},
+		"no namespace":         {"pod//a condition=Ready:True", "the namespace is empty"},
+		"too deep":             {"pod/a/b/c condition=Ready:True", "must be pod/NAME"},
+		"malformed glob":       {"pod/a[ condition=Ready:True", "malformed glob"},
+		"unknown subject":      {"pod/a phase=Running", `"phase": must be one of condition=TYPE:STATUS`},
+		"no value":             {"pod/a condition=", "must be one of"},
+		"no equals sign":       {"pod/a condition", "must be one of"},
+		"unknown status":       {"pod/a condition=Ready:true", `status "true": must be one of True, False, Unknown`},
+		"bad condition type":   {"pod/a condition=a/b/c:True", `type "a/b/c"`},
+		"bad label key":        {"pod/a label=a b:c", `key "a b"`},
+		"bad label value":      {"pod/a label=a:b c", `value "b c"`},
+		"bad annotation key":   {"pod/a annotation=:c", `key ""`},
+		"absent with a value":  {"pod/a label=!a:b", "takes no value"},
+		"event without reason": {"pod/a event=:text", "the reason is empty"},
+		"restarts in words":    {"pod/a restarts=two", `"two": must be a whole number`},
+		"negative restarts":    {"pod/a restarts=-1", `"-1": must be a whole number`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := until.Parse(test.text)
+			if err == nil {
+				t.Fatalf("Parse(%q) gave no error", test.text)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Parse(%q): %q, want it to contain %q", test.text, err, test.want)
+			}
+			if !strings.HasPrefix(err.Error(), `"`+test.text+`"`) {
+				t.Errorf("Parse(%q): %q does not begin with the expression", test.text, err)
+			}
+		})
+	}
+}
+
+func change(pod string, change local.Change) local.Change {
+	change.Namespace, change.Pod = "default", pod
+	return change
+}
+
+func condition(pod, kind string, status corev1.ConditionStatus) local.Change {
+	return change(pod, local.Change{Kind: local.KindCondition, Condition: &corev1.PodCondition{
+		Type: corev1.PodConditionType(kind), Status: status,
+	}})
+}
+
+func label(pod, key, value string) local.Change {
+	return change(pod, local.Change{Kind: local.KindLabel, Key: key, Value: value})
+}
+
+func annotation(pod, key, value string) local.Change {
+	return change(pod, local.Change{Kind: local.KindAnnotation, Key: key, Value: value})
+}
+
+func event(pod, reason, message string) local.Change {
+	return change(pod, local.Change{Kind: local.KindEvent, Event: &local.Event{Reason: reason, Message: message}})
+}
+
+func restart(pod, container string, count int32) local.Change {
+	return change(pod, local.Change{Kind: local.KindContainer, Container: container,
+		Status: &corev1.ContainerStatus{RestartCount: count}})
+}
+
+func removed(c local.Change) local.Change {
+	c.Removed = true
+	return c
+}
+
+func TestVerdict(t *testing.T) {
+	for name, test := range map[string]struct {
+		expression string
+		changes    []local.Change
+		// last is empty where the expression is to hold.
+		last string
+	}{
+		"no pod matches":                 {expression: "pod/other condition=Ready:True", last: "no pod matches"},
+		"condition not there":            {expression: "pod/a condition=x:True", last: "a has no such condition"},
+		"condition of another status":    {"pod/a condition=x:True", []local.Change{condition("a", "x", "False")}, `a has "False"`},
+		"condition holds":                {"pod/a condition=x:True", []local.Change{condition("a", "x", "True")}, ""},
+		"condition is True where unsaid": {"pod/a condition=x", []local.Change{condition("a", "x", "False")}, `a has "False"`},
+		"condition no longer holds": {"pod/a condition=x:True", []local.Change{
+			condition("a", "x", "True"), condition("a", "x", "Unknown"),
+		}, `a has "Unknown"`},
+		"condition removed": {"pod/a condition=x:False", []local.Change{
+			condition("a", "x", "False"), removed(condition("a", "x", "False")),
+		}, "a has no such condition"},
+		"condition of another pod": {"pod/a condition=x:True", []local.Change{condition("b", "x", "True")}, "a has no such condition"},
+		"condition from the start": {expression: "pod/a condition=PodScheduled:True"},
+
+		"label by colon":             {"pod/a label=k:v", []local.Change{label("a", "k", "v")}, ""},
+		"label by equals sign":       {"pod/a label=k=v", []local.Change{label("a", "k", "v")}, ""},
+		"label of other value":       {"pod/a label=k:v", []local.Change{label("a", "k", "w")}, `a has "w"`},
+		"label of empty value":       {"pod/a label=k:", []local.Change{label("a", "k", "")}, ""},
+		"label is there":             {"pod/a label=k", []local.Change{label("a", "k", "v")}, ""},
+		"label is not there":         {expression: "pod/a label=k", last: "a has no such label"},
+		"label from the start":       {expression: "pod/a label=app:test"},
+		"label absent":               {expression: "pod/a label=!k"},
+		"label not absent":           {"pod/a label=!k", []local.Change{label("a", "k", "v")}, `a has "v"`},
+		"label gone":                 {"pod/a label=!k", []local.Change{label("a", "k", "v"), removed(label("a", "k", "v"))}, ""},
+		"label is not an annotation": {"pod/a label=k:v", []local.Change{annotation("a", "k", "v")}, "a has no such label"},
+
+		"annotation holds":      {"pod/a annotation=example.com/k:-10", []local.Change{annotation("a", "example.com/k", "-10")}, ""},
+		"annotation with marks": {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
+		"annotation not there":  {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
+
+		"no event yet":        {expression: "pod/a event=Unhealthy", last: "a has no event"},
+		"another event":       {"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has last event Started: Container started"},
+		"event came":          {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
+		"event with its text": {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
+		"event of other text": {"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has last event Unhealthy: Readiness probe failed: x"},
+
+		"no restart":              {expression: "pod/a restarts=1", last: "a has 0 restarts"},
+		"none are asked for":      {expression: "pod/a restarts=0"},
+		"too few restarts":        {"pod/a restarts=3", []local.Change{restart("a", "c", 2)}, "a has 2 restarts"},
+		"enough restarts":         {"pod/a restarts=3", []local.Change{restart("a", "c", 4)}, ""},
+		"containers are added up": {"pod/a restarts=3", []local.Change{restart("a", "c", 1), restart("a", "d", 2)}, ""},
+
+		"glob over some":  {"pod/* label=k:v", []local.Change{label("a", "k", "v")}, "b has no such label"},
+		"glob over all":   {"pod/[ab] label=k:v", []local.Change{label("a", "k", "v"), label("b", "k", "v")}, ""},
+		"glob over none":  {expression: "pod/?? label=app", last: "no pod matches"},
+		"of a namespace":  {expression: "pod/default/* label=app"},
+		"other namespace": {expression: "pod/games/* label=app", last: "no pod matches"},
+		"spaces":          {expression: "  pod/a   label=app:test "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expression, err := until.Parse(test.expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watch := until.NewWatch([]until.Expression{expression}, pods())
+			for _, c := range test.changes {
+				watch.Observe(c)
+			}
+			want := []until.Verdict{{
+				Expression: strings.TrimSpace(test.expression), Held: test.last == "", Last: test.last,
+			}}
+			if diff := cmp.Diff(want, watch.Verdicts()); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+			if watch.Held() != (test.last == "") {
+				t.Errorf("Held() = %v", watch.Held())
+			}
+		})
+	}
+}
+
+// pods are what the runs of these tests begin with.
+func pods() []local.PodView {
+	var views []local.PodView
+	for _, name := range []string{"a", "b"} {
+		views = append(views, local.PodView{Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "test"}},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			}},
+		}})
+	}
+	return views
+}
+
+// All expressions must hold at one moment: what held before and no longer does is not enough.
+func TestAllHoldAtOnce(t *testing.T) {
+	var expressions []until.Expression
+	for _, text := range []string{"pod/a label=k:v", "pod/b event=Unhealthy"} {
+		expression, err := until.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expressions = append(expressions, expression)
+	}
+	watch := until.NewWatch(expressions, pods())
+	for i, step := range []struct {
+		change local.Change
+		held   bool
+	}{
+		{label("a", "k", "v"), false},
+		{label("a", "k", "w"), false},
+		{event("b", "Unhealthy", "m"), false},
+		{label("a", "k", "v"), true},
+		{event("b", "Started", "m"), true},
+		{removed(label("a", "k", "v")), false},
+	} {
+		watch.Observe(step.change)
+		if watch.Held() != step.held {
+			t.Errorf("after step %d: Held() = %v, want %v", i, watch.Held(), step.held)
+		}
+	}
+}
+
+func TestNothingAskedForNeverHolds(t *testing.T) {
+	if until.NewWatch(nil, pods()).Held() {
+		t.Error("a watch without expressions holds")
+	}
+}
