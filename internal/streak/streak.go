@@ -121,6 +121,10 @@ func (j *Judge) State() State { return j.state }
 // empty where none is known.
 func (j *Judge) Container() Container { return j.container }
 
+// Streak returns the newest outcome that counts, and how often it came in a row: 0 where
+// none has come since the container or the handler changed.
+func (j *Judge) Streak() (success bool, count int) { return j.last, j.run }
+
 // Due returns when the probe is to be run next. It returns false while there is nothing
 // to run it in.
 func (j *Judge) Due() (time.Time, bool) { return j.next, !j.next.IsZero() }

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
@@ -229,18 +228,16 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	if f.stale || !planned || cancelled {
 		return
 	}
-	l.options.Observe(run)
 	if run.Err != nil {
+		l.options.Observe(run)
 		return
 	}
-	l.judge(now, e, run.Outcome)
-}
-
-func (l *loop) judge(now time.Time, e *entry, outcome probe.Outcome) {
-	transition, changed := e.judge.Outcome(now, outcome)
+	transition, changed := e.judge.Outcome(now, run.Outcome)
+	_, run.Streak = e.judge.Streak()
+	l.options.Observe(run)
 	if !changed {
-		l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), nil)
+		l.options.Sink.ProbeChanged(run.Key, e.judge.State(), nil)
 		return
 	}
-	l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), &transition)
+	l.options.Sink.ProbeChanged(run.Key, e.judge.State(), &transition)
 }

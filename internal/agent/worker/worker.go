@@ -63,6 +63,8 @@ type Run struct {
 	Duration time.Duration
 	// Outcome is what it said, where Err is nil.
 	Outcome probe.Outcome
+	// Streak is how many outcomes in a row, this one counted, have said the same.
+	Streak int
 	// Err says why nothing could be told.
 	Err error
 }

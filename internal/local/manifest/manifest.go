@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifest reads what is to be run from YAML and JSON documents, and checks it as
-// an API server would before a pod of it is started.
+// an API server would before a pod of it is started. What it lets through, a local run can
+// start; what a local run can't honour, it names.
 package manifest
 
 import (
-	"errors"
+	"fmt"
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,14 +26,15 @@ type Source struct {
 
 // Options say how manifests become pods.
 type Options struct {
-	// Replicas overrides the replicas of every Deployment and StatefulSet. Nil keeps them.
+	// Replicas overrides the replicas of every Deployment and StatefulSet. Nil keeps
+	// them; otherwise it is not negative.
 	Replicas *int32
 }
 
-// Objects are what the files hold, defaulted as an API server would.
+// Objects are what the files hold, with the defaults that an API server fills in.
 type Objects struct {
 	// Pods are the pods to run, in the order of the files: those of Pods, and one for
-	// each replica of a Deployment or StatefulSet.
+	// each replica of a Deployment or StatefulSet, named after it and numbered from 0.
 	Pods []*corev1.Pod
 	// Markers are the PodProbeMarkers.
 	Markers []v1alpha1.PodProbeMarker
@@ -43,23 +45,46 @@ type Objects struct {
 	unsupported []Field
 }
 
-// Field is something in the files that can't be honoured by a local run.
+// Field is something in the files that a local run can't honour.
 type Field struct {
 	// Object is the kind and the name, such as "Deployment game-server".
 	Object string
-	// Path is the field, such as "spec.containers[0].resources"; empty for an object of
-	// a kind that is left out altogether.
+	// Path is the field, such as "spec.template.spec.containers[0].resources"; empty
+	// for an object of a kind that is left out altogether.
 	Path string
-	// Reason says what becomes of it, in words. Empty where that is plain: it is ignored.
-	Reason string
 }
 
-// Read reads and checks all documents of the sources. The error names, for each thing that
-// is wrong, the file, the document in it, the field, the value and what is allowed.
-func Read(sources []Source, options Options) (Objects, error) {
-	return Objects{}, errors.New("reading manifests: not one document")
+// String returns the object and the field, for people.
+func (f Field) String() string {
+	if f.Path == "" {
+		return f.Object
+	}
+	return f.Object + ": " + f.Path
 }
 
-// Unsupported returns what the objects ask for and a local run can't do, in the order of
-// the files, each field once an object.
+// Unsupported returns what the objects ask for and a local run ignores, in the order of
+// the files. Images are not among it: that they are not pulled is what a local run is for.
 func (o Objects) Unsupported() []Field { return o.unsupported }
+
+// Problem is one thing that is wrong with a document.
+type Problem struct {
+	// Source is the file's name.
+	Source string
+	// Document is the place of the document in the file, from 1.
+	Document int
+	// Object is the kind and the name, as far as they can be told.
+	Object string
+	// Err names the field, the value where there is one, and what is allowed.
+	Err error
+}
+
+// Error returns all of it in one line.
+func (p *Problem) Error() string {
+	if p.Object == "" {
+		return fmt.Sprintf("%s: document %d: %s", p.Source, p.Document, p.Err)
+	}
+	return fmt.Sprintf("%s: document %d: %s: %s", p.Source, p.Document, p.Object, p.Err)
+}
+
+// Unwrap returns the error without its place.
+func (p *Problem) Unwrap() error { return p.Err }

@@ -1,0 +1,240 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// defaultGracePeriod is what an API server fills in, in seconds.
+const defaultGracePeriod = 30
+
+// nameOf returns the name by which other objects refer to the object.
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// named checks the object's metadata and fills in its namespace. It reports false for an
+// object that must not be taken in.
+func (r *reader) named(at place, object metav1.Object) bool {
+	if object.GetNamespace() == "" {
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		errs = append(errs, field.Required(field.NewPath("metadata", "name"), "a local run makes up no names"))
+	}
+	for _, err := range errs {
+		r.refuse(at, err)
+	}
+	return len(errs) == 0 && r.unique(at, object)
+}
+
+// unique refuses a second object of a kind and name.
+func (r *reader) unique(at place, object metav1.Object) bool {
+	key := at.object + " " + object.GetNamespace()
+	before, taken := r.seen[key]
+	if taken {
+		r.refuse(at, fmt.Errorf("metadata.name: Duplicate value: %q: %s in document %d of %s has the name",
+			object.GetName(), before.object, before.document, before.source))
+		return false
+	}
+	r.seen[key] = at
+	return true
+}
+
+func (r *reader) pod(at place, pod *corev1.Pod) {
+	if !r.named(at, pod) {
+		return
+	}
+	r.look(at, pod, podFields())
+	r.add(at, pod, field.NewPath("spec"))
+}
+
+func (r *reader) deployment(at place, d *appsv1.Deployment) {
+	if !r.named(at, d) {
+		return
+	}
+	r.look(at, d, deploymentFields())
+	r.workload(at, workload{
+		meta: &d.ObjectMeta, replicas: d.Spec.Replicas, selector: d.Spec.Selector, template: &d.Spec.Template,
+	})
+}
+
+func (r *reader) statefulSet(at place, s *appsv1.StatefulSet) {
+	if !r.named(at, s) {
+		return
+	}
+	first := 0
+	if s.Spec.Ordinals != nil {
+		first = int(s.Spec.Ordinals.Start)
+	}
+	r.look(at, s, statefulSetFields())
+	r.workload(at, workload{
+		meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template,
+		first: first, ordinal: true,
+	})
+}
+
+// workload is what Deployments and StatefulSets have in common.
+type workload struct {
+	meta     *metav1.ObjectMeta
+	replicas *int32
+	selector *metav1.LabelSelector
+	template *corev1.PodTemplateSpec
+	// first is the number of the first pod.
+	first int
+	// ordinal is whether pods carry their number as labels.
+	ordinal bool
+}
+
+// workload adds the pods of a workload. They are numbered, so that the same files give
+// the same names in every run.
+func (r *reader) workload(at place, w workload) {
+	for _, err := range checkWorkload(w) {
+		r.refuse(at, err)
+	}
+	replicas := int32(1)
+	switch {
+	case r.options.Replicas != nil:
+		replicas = *r.options.Replicas
+	case w.replicas != nil:
+		replicas = *w.replicas
+	}
+	path := field.NewPath("spec", "template", "spec")
+	if replicas == 0 {
+		r.check(at, w.pod(0), path)
+		return
+	}
+	for i := range int(replicas) {
+		pod := w.pod(w.first + i)
+		podAt := at
+		podAt.object = "Pod " + pod.Name
+		if !r.unique(podAt, pod) {
+			continue
+		}
+		if i == 0 {
+			r.add(at, pod, path)
+			continue
+		}
+		setDefaults(pod)
+		r.objects.Pods = append(r.objects.Pods, pod)
+	}
+}
+
+// pod returns the pod of a number.
+func (w workload) pod(number int) *corev1.Pod {
+	name := w.meta.Name + "-" + strconv.Itoa(number)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   w.meta.Namespace,
+			Name:        name,
+			Labels:      maps.Clone(w.template.Labels),
+			Annotations: maps.Clone(w.template.Annotations),
+		},
+		Spec: *w.template.Spec.DeepCopy(),
+	}
+	if w.ordinal && pod.Labels != nil {
+		pod.Labels[appsv1.StatefulSetPodNameLabel] = name
+		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(number)
+	}
+	return pod
+}
+
+func checkWorkload(w workload) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if w.replicas != nil && *w.replicas < 0 {
+		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, "must be 0 or more"))
+	}
+	if policy := w.template.Spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if w.selector == nil {
+		return append(errs, field.Required(spec.Child("selector"), "must match the template's labels"))
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	switch {
+	case err != nil:
+		errs = append(errs, field.Invalid(spec.Child("selector"), metav1.FormatLabelSelector(w.selector), err.Error()))
+	case selector.Empty() || !selector.Matches(labels.Set(w.template.Labels)):
+		errs = append(errs, field.Invalid(spec.Child("template", "metadata", "labels"), w.template.Labels,
+			"must match spec.selector: "+metav1.FormatLabelSelector(w.selector)))
+	}
+	return errs
+}
+
+// add takes in a pod, and has it checked.
+func (r *reader) add(at place, pod *corev1.Pod, spec *field.Path) {
+	r.check(at, pod, spec)
+	r.objects.Pods = append(r.objects.Pods, pod)
+}
+
+// check fills in the pod's defaults and checks it, once all documents are read: it may
+// refer to any of them.
+func (r *reader) check(at place, pod *corev1.Pod, spec *field.Path) {
+	setDefaults(pod)
+	r.checks = append(r.checks, func() {
+		for _, err := range validatePod(pod, spec, &r.objects) {
+			r.refuse(at, err)
+		}
+	})
+}
+
+// setDefaults fills in what an API server does and what a local run looks at. The probes'
+// defaults are plan's business.
+func setDefaults(pod *corev1.Pod) {
+	if pod.Spec.RestartPolicy == "" {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		grace := int64(defaultGracePeriod)
+		pod.Spec.TerminationGracePeriodSeconds = &grace
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = "default"
+	}
+	pod.Status = corev1.PodStatus{}
+}
+
+// marker checks a marker with the rules of its CRD, and then with those that the manager
+// compiles it by.
+func (r *reader) marker(at place, object *unstructured.Unstructured, json []byte) {
+	if errs := r.markers.Check(r.ctx, object.Object); len(errs) > 0 {
+		for _, err := range errs {
+			r.refuse(at, err)
+		}
+		return
+	}
+	decoded, _, err := r.decoder.Decode(json, nil, nil)
+	if err != nil {
+		r.refuseAll(at, strictErrors(err))
+		return
+	}
+	marker, ok := decoded.(*v1alpha1.PodProbeMarker)
+	if !ok || !r.named(at, marker) {
+		return
+	}
+	if _, err := plan.Compile(marker); err != nil {
+		r.refuse(at, err)
+		return
+	}
+	marker.Generation, marker.Status = 1, v1alpha1.PodProbeMarkerStatus{}
+	r.objects.Markers = append(r.objects.Markers, *marker)
+}

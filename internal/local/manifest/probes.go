@@ -1,0 +1,152 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// probes checks the kubelet's three probes of a container.
+func (v *validator) probes(path *field.Path, c *corev1.Container) {
+	for _, p := range []struct {
+		name  string
+		probe *corev1.Probe
+		// kills is whether the probe's failure ends the container.
+		kills bool
+	}{
+		{"livenessProbe", c.LivenessProbe, true},
+		{"readinessProbe", c.ReadinessProbe, false},
+		{"startupProbe", c.StartupProbe, true},
+	} {
+		if p.probe == nil {
+			continue
+		}
+		at := path.Child(p.name)
+		v.timing(at, p.probe)
+		v.killing(at, p.probe, p.kills)
+		before := len(v.errs)
+		v.handler(at, &p.probe.ProbeHandler)
+		if len(v.errs) > before {
+			continue
+		}
+		_, problem := plan.Resolve(v.pod, c.Name, p.probe, plan.KubernetesDefaults())
+		if problem.Reason == plan.PortNotFound {
+			v.add(field.Invalid(at, problem.Port, "the container has no port of the name"))
+		}
+	}
+}
+
+// timing checks numbers of which zero means unset.
+func (v *validator) timing(path *field.Path, probe *corev1.Probe) {
+	for _, n := range []struct {
+		name  string
+		value int32
+	}{
+		{"initialDelaySeconds", probe.InitialDelaySeconds},
+		{"timeoutSeconds", probe.TimeoutSeconds},
+		{"periodSeconds", probe.PeriodSeconds},
+		{"successThreshold", probe.SuccessThreshold},
+		{"failureThreshold", probe.FailureThreshold},
+	} {
+		v.notNegative(path.Child(n.name), int64(n.value))
+	}
+}
+
+// killing checks the fields that mean something else, or nothing, where a failure ends
+// the container.
+func (v *validator) killing(path *field.Path, probe *corev1.Probe, kills bool) {
+	if kills && probe.SuccessThreshold > 1 {
+		v.add(field.Invalid(path.Child("successThreshold"), probe.SuccessThreshold, "must be 1 for liveness and startup probes"))
+	}
+	grace := probe.TerminationGracePeriodSeconds
+	switch {
+	case grace == nil:
+	case !kills:
+		v.add(field.Invalid(path.Child("terminationGracePeriodSeconds"), *grace,
+			"must not be set for readiness probes: their failure ends no container"))
+	case *grace < 1:
+		v.add(field.Invalid(path.Child("terminationGracePeriodSeconds"), *grace, "must be 1 or more"))
+	}
+}
+
+func (v *validator) handler(path *field.Path, h *corev1.ProbeHandler) {
+	const allowed = "must have exactly one of exec, httpGet, tcpSocket and grpc"
+	set := 0
+	for _, has := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil, h.GRPC != nil} {
+		if has {
+			set++
+		}
+	}
+	switch {
+	case set == 0:
+		v.add(field.Required(path, allowed))
+	case set > 1:
+		v.add(field.Forbidden(path, allowed))
+	case h.Exec != nil:
+		v.exec(path.Child("exec"), h.Exec)
+	case h.HTTPGet != nil:
+		v.http(path.Child("httpGet"), h.HTTPGet)
+	case h.TCPSocket != nil:
+		v.port(path.Child("tcpSocket", "port"), h.TCPSocket.Port)
+	case h.GRPC != nil:
+		v.each(path.Child("grpc", "port"), h.GRPC.Port, validation.IsValidPortNum(int(h.GRPC.Port)))
+	}
+}
+
+func (v *validator) exec(path *field.Path, action *corev1.ExecAction) {
+	if len(action.Command) == 0 {
+		v.add(field.Required(path.Child("command"), "a program and its arguments"))
+	}
+}
+
+func (v *validator) http(path *field.Path, action *corev1.HTTPGetAction) {
+	v.port(path.Child("port"), action.Port)
+	v.oneOf(path.Child("scheme"), string(action.Scheme), "", "HTTP", "HTTPS")
+	for i, header := range action.HTTPHeaders {
+		v.each(path.Child("httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName(header.Name))
+	}
+}
+
+func (v *validator) port(path *field.Path, port intstr.IntOrString) {
+	if port.Type == intstr.Int {
+		v.each(path, port.IntVal, validation.IsValidPortNum(int(port.IntVal)))
+		return
+	}
+	v.each(path, port.StrVal, validation.IsValidPortName(port.StrVal))
+}
+
+// lifecycle checks the hooks. Only exec and sleep are run; httpGet is named as ignored.
+func (v *validator) lifecycle(path *field.Path, lifecycle *corev1.Lifecycle) {
+	if lifecycle == nil {
+		return
+	}
+	v.hook(path.Child("postStart"), lifecycle.PostStart)
+	v.hook(path.Child("preStop"), lifecycle.PreStop)
+}
+
+func (v *validator) hook(path *field.Path, hook *corev1.LifecycleHandler) {
+	if hook == nil {
+		return
+	}
+	set := 0
+	for _, has := range []bool{hook.Exec != nil, hook.HTTPGet != nil, hook.TCPSocket != nil, hook.Sleep != nil} {
+		if has {
+			set++
+		}
+	}
+	switch grace := *v.pod.Spec.TerminationGracePeriodSeconds; {
+	case set != 1:
+		v.add(field.Invalid(path, "", "must have exactly one of exec, httpGet and sleep"))
+	case hook.Exec != nil:
+		v.exec(path.Child("exec"), hook.Exec)
+	case hook.Sleep != nil && (hook.Sleep.Seconds < 0 || hook.Sleep.Seconds > grace):
+		v.add(field.Invalid(path.Child("sleep", "seconds"), hook.Sleep.Seconds,
+			"must be from 0 to terminationGracePeriodSeconds"))
+	}
+}

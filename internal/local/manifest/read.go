@@ -1,0 +1,223 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/local/schema"
+)
+
+// Read reads and checks all documents of the sources. The error joins one Problem for
+// each thing that is wrong, over all files.
+func Read(ctx context.Context, sources []Source, options Options) (Objects, error) {
+	r, err := newReader(ctx, options)
+	if err != nil {
+		return Objects{}, err
+	}
+	for _, source := range sources {
+		if err := r.source(source); err != nil {
+			return Objects{}, err
+		}
+	}
+	r.finish()
+	if len(r.problems) > 0 {
+		return Objects{}, errors.Join(r.problems...)
+	}
+	return r.objects, nil
+}
+
+// reader gathers what the documents hold.
+type reader struct {
+	ctx      context.Context //nolint:containedctx // the reader lives for one call of Read
+	options  Options
+	decoder  runtime.Decoder
+	markers  *schema.Schema
+	objects  Objects
+	problems []error
+
+	// seen has each object's place, by kind and name.
+	seen map[string]place
+	// checks are what can be told once all documents are read.
+	checks []func()
+}
+
+// place is where an object stands.
+type place struct {
+	source   string
+	document int
+	object   string
+}
+
+func newReader(ctx context.Context, options Options) (*reader, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register kinds: %w", err)
+		}
+	}
+	markers, err := schema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
+	if err != nil {
+		return nil, fmt.Errorf("load the rules of PodProbeMarkers: %w", err)
+	}
+	return &reader{
+		ctx: ctx, options: options, markers: markers,
+		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
+		seen:    map[string]place{},
+		objects: Objects{
+			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
+			Secrets:    map[types.NamespacedName]*corev1.Secret{},
+		},
+	}, nil
+}
+
+// source reads one file. It returns an error where the file itself can't be read.
+func (r *reader) source(source Source) error {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(source.Reader))
+	for n := 1; ; {
+		document, err := documents.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read %s: %w", source.Name, err)
+		}
+		json, err := yaml.YAMLToJSONStrict(document)
+		at := place{source: source.Name, document: n}
+		if err != nil {
+			r.refuse(at, fmt.Errorf("it is no YAML: %w", err))
+		} else if string(json) != "null" {
+			r.document(at, json)
+		} else {
+			continue
+		}
+		n++
+	}
+}
+
+// document takes in one document: an object, or a List of them.
+func (r *reader) document(at place, json []byte) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(json); err != nil {
+		r.refuse(at, fmt.Errorf("it is no Kubernetes object: %w", err))
+		return
+	}
+	at.object = strings.TrimSpace(object.GetKind() + " " + object.GetName())
+	if !object.IsList() {
+		r.object(at, object, json)
+		return
+	}
+	err := object.EachListItem(func(item runtime.Object) error {
+		json, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
+		if err != nil {
+			return fmt.Errorf("encode an item of the list: %w", err)
+		}
+		r.document(at, json)
+		return nil
+	})
+	if err != nil {
+		r.refuse(at, err)
+	}
+}
+
+// object takes in one object.
+func (r *reader) object(at place, object *unstructured.Unstructured, json []byte) {
+	if !known(object) {
+		r.objects.unsupported = append(r.objects.unsupported, Field{Object: at.object})
+		return
+	}
+	if object.GroupVersionKind() == v1alpha1.GroupVersion().WithKind("PodProbeMarker") {
+		r.marker(at, object, json)
+		return
+	}
+	decoded, _, err := r.decoder.Decode(json, nil, nil)
+	if err != nil {
+		r.refuseAll(at, strictErrors(err))
+		return
+	}
+	switch o := decoded.(type) {
+	case *corev1.Pod:
+		r.pod(at, o)
+	case *appsv1.Deployment:
+		r.deployment(at, o)
+	case *appsv1.StatefulSet:
+		r.statefulSet(at, o)
+	case *corev1.ConfigMap:
+		if r.named(at, o) {
+			r.objects.ConfigMaps[nameOf(o)] = o
+		}
+	case *corev1.Secret:
+		if r.named(at, o) {
+			r.objects.Secrets[nameOf(o)] = withStringData(o)
+		}
+	}
+}
+
+// known tells whether objects of the kind are read. Others, such as Services, belong to
+// the application and mean nothing to a local run.
+func known(object *unstructured.Unstructured) bool {
+	switch object.GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind("Pod"),
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		v1alpha1.GroupVersion().WithKind("PodProbeMarker"):
+		return true
+	}
+	return false
+}
+
+// strictErrors returns the parts of a decoder's error.
+func strictErrors(err error) []error {
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		return strict.Errors()
+	}
+	return []error{err}
+}
+
+// withStringData merges stringData into data, as the API server stores it.
+func withStringData(secret *corev1.Secret) *corev1.Secret {
+	if secret.Data == nil {
+		secret.Data = make(map[string][]byte, len(secret.StringData))
+	}
+	for key, value := range secret.StringData {
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
+	return secret
+}
+
+func (r *reader) refuse(at place, err error) {
+	r.problems = append(r.problems, &Problem{Source: at.source, Document: at.document, Object: at.object, Err: err})
+}
+
+func (r *reader) refuseAll(at place, errs []error) {
+	for _, err := range errs {
+		r.refuse(at, err)
+	}
+}
+
+// finish makes the checks that need all documents.
+func (r *reader) finish() {
+	for _, check := range r.checks {
+		check()
+	}
+}

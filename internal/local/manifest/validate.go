@@ -1,0 +1,215 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/internal/local/environ"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// validator checks one pod.
+type validator struct {
+	pod     *corev1.Pod
+	objects *Objects
+	errs    field.ErrorList
+}
+
+// validatePod checks what a local run looks at, as an API server does, and that all that
+// the pod refers to is among the objects. Paths begin with that of the pod's spec.
+func validatePod(pod *corev1.Pod, spec *field.Path, objects *Objects) field.ErrorList {
+	v := &validator{pod: pod, objects: objects}
+	if len(pod.Spec.Containers) == 0 {
+		v.add(field.Required(spec.Child("containers"), "a pod has at least one container"))
+	}
+	v.oneOf(spec.Child("restartPolicy"), string(pod.Spec.RestartPolicy), "Always", "OnFailure", "Never")
+	v.notNegative(spec.Child("terminationGracePeriodSeconds"), *pod.Spec.TerminationGracePeriodSeconds)
+	for i, gate := range pod.Spec.ReadinessGates {
+		v.each(spec.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType),
+			validation.IsQualifiedName(string(gate.ConditionType)))
+	}
+	v.volumes(spec.Child("volumes"))
+	names := sets.New[string]()
+	for i := range pod.Spec.InitContainers {
+		c, path := &pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i)
+		v.container(path, c, names)
+		v.initContainer(path, c)
+	}
+	for i := range pod.Spec.Containers {
+		v.container(spec.Child("containers").Index(i), &pod.Spec.Containers[i], names)
+	}
+	return v.errs
+}
+
+func (v *validator) add(err *field.Error) { v.errs = append(v.errs, err) }
+
+// each adds an error for each of the messages.
+func (v *validator) each(path *field.Path, value any, messages []string) {
+	for _, message := range messages {
+		v.add(field.Invalid(path, value, message))
+	}
+}
+
+func (v *validator) notNegative(path *field.Path, value int64) {
+	if value < 0 {
+		v.add(field.Invalid(path, value, "must be 0 or more"))
+	}
+}
+
+func (v *validator) oneOf(path *field.Path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		v.add(field.NotSupported(path, value, allowed))
+	}
+}
+
+// name checks a name that must occur once.
+func (v *validator) name(path *field.Path, name string, seen sets.Set[string], messages []string) {
+	v.each(path, name, messages)
+	if seen.Has(name) {
+		v.add(field.Duplicate(path, name))
+	}
+	seen.Insert(name)
+}
+
+func (v *validator) container(path *field.Path, c *corev1.Container, names sets.Set[string]) {
+	v.name(path.Child("name"), c.Name, names, validation.IsDNS1123Label(c.Name))
+	if len(c.Command) == 0 {
+		v.add(field.Required(path.Child("command"),
+			"images are not pulled, so give the program to run, found in PATH or by its path, with args as the cluster has them"))
+	} else if c.Command[0] == "" {
+		v.add(field.Invalid(path.Child("command").Index(0), "", "must be a program, found in PATH or by its path"))
+	}
+	if c.RestartPolicy != nil {
+		v.oneOf(path.Child("restartPolicy"), string(*c.RestartPolicy), "Always", "OnFailure", "Never")
+	}
+	v.ports(path.Child("ports"), c.Ports)
+	for i := range c.Env {
+		v.env(path.Child("env").Index(i), &c.Env[i])
+	}
+	for i := range c.EnvFrom {
+		v.envFrom(path.Child("envFrom").Index(i), &c.EnvFrom[i])
+	}
+	v.mounts(path.Child("volumeMounts"), c.VolumeMounts)
+	v.lifecycle(path.Child("lifecycle"), c.Lifecycle)
+	v.probes(path, c)
+}
+
+// initContainer checks what a plain init container must not have.
+func (v *validator) initContainer(path *field.Path, c *corev1.Container) {
+	if plan.Restartable(c) {
+		return
+	}
+	for _, banned := range []struct {
+		name string
+		set  bool
+	}{
+		{"livenessProbe", c.LivenessProbe != nil},
+		{"readinessProbe", c.ReadinessProbe != nil},
+		{"startupProbe", c.StartupProbe != nil},
+		{"lifecycle", c.Lifecycle != nil},
+	} {
+		if banned.set {
+			v.add(field.Forbidden(path.Child(banned.name), "only an init container with restartPolicy Always may have it"))
+		}
+	}
+}
+
+func (v *validator) ports(path *field.Path, ports []corev1.ContainerPort) {
+	names := sets.New[string]()
+	for i, port := range ports {
+		at := path.Index(i)
+		v.each(at.Child("containerPort"), port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))
+		if port.Name != "" {
+			v.name(at.Child("name"), port.Name, names, validation.IsValidPortName(port.Name))
+		}
+		v.oneOf(at.Child("protocol"), string(port.Protocol), "", "TCP", "UDP", "SCTP")
+	}
+}
+
+func (v *validator) env(path *field.Path, e *corev1.EnvVar) {
+	if e.Name == "" {
+		v.add(field.Required(path.Child("name"), "a variable has a name"))
+	}
+	if e.ValueFrom == nil {
+		return
+	}
+	from := path.Child("valueFrom")
+	if e.Value != "" {
+		v.add(field.Forbidden(from, "a variable has value or valueFrom, not both"))
+	}
+	source := e.ValueFrom
+	set := 0
+	for _, has := range []bool{
+		source.FieldRef != nil, source.ConfigMapKeyRef != nil, source.SecretKeyRef != nil,
+		source.ResourceFieldRef != nil, source.FileKeyRef != nil,
+	} {
+		if has {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		v.add(field.Invalid(from, "", "must have exactly one of fieldRef, configMapKeyRef and secretKeyRef"))
+	case source.FieldRef != nil:
+		if _, err := environ.FieldValue(v.pod, source.FieldRef.FieldPath); err != nil {
+			v.add(field.Invalid(from.Child("fieldRef", "fieldPath"), source.FieldRef.FieldPath, err.Error()))
+		}
+	case source.ConfigMapKeyRef != nil:
+		ref := source.ConfigMapKeyRef
+		v.configMap(from.Child("configMapKeyRef"), ref.Name, ref.Key, ref.Optional)
+	case source.SecretKeyRef != nil:
+		ref := source.SecretKeyRef
+		v.secret(from.Child("secretKeyRef"), ref.Name, ref.Key, ref.Optional)
+	}
+}
+
+func (v *validator) envFrom(path *field.Path, source *corev1.EnvFromSource) {
+	switch {
+	case (source.ConfigMapRef == nil) == (source.SecretRef == nil):
+		v.add(field.Invalid(path, "", "must have exactly one of configMapRef and secretRef"))
+	case source.ConfigMapRef != nil:
+		v.configMap(path.Child("configMapRef"), source.ConfigMapRef.Name, "", source.ConfigMapRef.Optional)
+	default:
+		v.secret(path.Child("secretRef"), source.SecretRef.Name, "", source.SecretRef.Optional)
+	}
+}
+
+// configMap checks that the files hold a config map, and its key where one is given.
+func (v *validator) configMap(path *field.Path, name, key string, optional *bool) {
+	if optional != nil && *optional {
+		return
+	}
+	found, ok := v.objects.ConfigMaps[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
+	if !ok {
+		v.add(field.Invalid(path.Child("name"), name, "no ConfigMap of the name is in the files given"))
+		return
+	}
+	_, text := found.Data[key]
+	_, binary := found.BinaryData[key]
+	if key != "" && !text && !binary {
+		v.add(field.Invalid(path.Child("key"), key, "the ConfigMap has no such key"))
+	}
+}
+
+// secret checks that the files hold a secret, and its key where one is given.
+func (v *validator) secret(path *field.Path, name, key string, optional *bool) {
+	if optional != nil && *optional {
+		return
+	}
+	found, ok := v.objects.Secrets[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
+	if !ok {
+		v.add(field.Invalid(path.Child("name"), name, "no Secret of the name is in the files given"))
+		return
+	}
+	if _, has := found.Data[key]; key != "" && !has {
+		v.add(field.Invalid(path.Child("key"), key, "the Secret has no such key"))
+	}
+}

@@ -1,0 +1,79 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/internal/local/environ"
+)
+
+// volumes checks names and what config maps and secrets are taken from. Two names that
+// would share an environment variable are refused.
+func (v *validator) volumes(path *field.Path) {
+	names, variables := sets.New[string](), map[string]string{}
+	for i := range v.pod.Spec.Volumes {
+		volume, at := &v.pod.Spec.Volumes[i], path.Index(i)
+		v.name(at.Child("name"), volume.Name, names, validation.IsDNS1123Label(volume.Name))
+		variable := environ.VolumeVariable(volume.Name)
+		if before, taken := variables[variable]; taken && before != volume.Name {
+			v.add(field.Invalid(at.Child("name"), volume.Name, "shares the variable "+variable+" with volume "+before))
+		}
+		variables[variable] = volume.Name
+		switch {
+		case volume.ConfigMap != nil:
+			source := at.Child("configMap")
+			v.configMap(source, volume.ConfigMap.Name, "", volume.ConfigMap.Optional)
+			v.items(source.Child("items"), volume.ConfigMap.Items, func(at *field.Path, key string) {
+				v.configMap(at, volume.ConfigMap.Name, key, volume.ConfigMap.Optional)
+			})
+		case volume.Secret != nil:
+			source := at.Child("secret")
+			v.secret(source, volume.Secret.SecretName, "", volume.Secret.Optional)
+			v.items(source.Child("items"), volume.Secret.Items, func(at *field.Path, key string) {
+				v.secret(at, volume.Secret.SecretName, key, volume.Secret.Optional)
+			})
+		}
+	}
+}
+
+func (v *validator) items(path *field.Path, items []corev1.KeyToPath, check func(*field.Path, string)) {
+	for i, item := range items {
+		at := path.Index(i)
+		if item.Key == "" {
+			v.add(field.Required(at.Child("key"), "an item has a key"))
+			continue
+		}
+		check(at, item.Key)
+		if !filepath.IsLocal(item.Path) {
+			v.add(field.Invalid(at.Child("path"), item.Path, "must be a relative path without \"..\""))
+		}
+	}
+}
+
+func (v *validator) mounts(path *field.Path, mounts []corev1.VolumeMount) {
+	volumes := sets.New[string]()
+	for i := range v.pod.Spec.Volumes {
+		volumes.Insert(v.pod.Spec.Volumes[i].Name)
+	}
+	paths := sets.New[string]()
+	for i, mount := range mounts {
+		at := path.Index(i)
+		if !volumes.Has(mount.Name) {
+			v.add(field.NotFound(at.Child("name"), mount.Name))
+		}
+		switch {
+		case mount.MountPath == "":
+			v.add(field.Required(at.Child("mountPath"), "a volume is mounted somewhere"))
+		case paths.Has(mount.MountPath):
+			v.add(field.Invalid(at.Child("mountPath"), mount.MountPath, "must be unique in the container"))
+		}
+		paths.Insert(mount.MountPath)
+	}
+}

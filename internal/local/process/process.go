@@ -1,0 +1,259 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// setVariable is what the processes of one set inherit.
+	setVariable = "SEAMARK_CONTAINER_ID"
+
+	// drainTimeout is how long output is read on after all processes have ended: only
+	// what has hidden from its run can still write.
+	drainTimeout = time.Second
+
+	// signalBase is added to the number of the signal that ended a process, for its exit
+	// code, as shells and container runtimes do.
+	signalBase = 128
+)
+
+// Spec is what to start.
+type Spec struct {
+	// Command is the program and its arguments. A program without a slash is looked for
+	// in the PATH of Env.
+	Command []string
+	// Env is the whole environment, as name=value.
+	Env []string
+	// Dir is the working directory; empty means that of the running program.
+	Dir string
+	// Set names what belongs together, such as a container and the commands that run in
+	// it. It is not empty.
+	Set string
+	// Leads is whether the set ends with this process, as a container does with its first.
+	Leads bool
+	// Stdout and Stderr take the output, each from a goroutine of its own.
+	Stdout, Stderr io.Writer
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	// Code is its exit code: 128 and the number of the signal where one ended it.
+	Code int32
+	// Signal is the signal that ended it, or 0.
+	Signal int32
+	// At is when.
+	At time.Time
+}
+
+// Process is a started process and its group.
+type Process struct {
+	spec Spec
+	pid  int
+	done chan struct{}
+	exit Exit
+
+	mu sync.Mutex
+	// freed is whether the process has been waited for, and its number may be another's.
+	freed bool
+}
+
+// Start starts a process as the leader of a group of its own. The error says why it could
+// not be started.
+func (k *Keeper) Start(spec Spec) (*Process, error) {
+	path, err := lookPath(spec)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: spec.Command, Dir: spec.Dir, SysProcAttr: ownGroup(),
+		Env: append(append([]string{}, spec.Env...), runVariable+"="+k.folder, setVariable+"="+spec.Set),
+	}
+	output, err := newOutput(cmd, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		output.abandon()
+		return nil, fmt.Errorf("start %s: %w", spec.Command[0], plain(err))
+	}
+	output.follow()
+	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{})}
+	if err := k.tell("+", p.pid); err != nil {
+		p.Kill()
+		err = errors.Join(err, cmd.Wait())
+		output.drain()
+		return nil, err
+	}
+	go func() {
+		defer close(p.done)
+		p.exit = p.await(cmd)
+		output.drain()
+		// A reaper that is gone needs no news; whoever watches Lost is told.
+		_ = k.tell("-", p.pid)
+	}()
+	return p, nil
+}
+
+// await waits until the process has ended, and then ends what it has left behind. Where
+// the system lets it, it does so before it frees the process's number, by which the group
+// is known.
+func (p *Process) await(cmd *exec.Cmd) Exit {
+	held := awaitExit(p.pid)
+	at := time.Now()
+	if !held {
+		// What it ended with is in the state.
+		_ = cmd.Wait()
+		at = time.Now()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+	p.freed = true
+	if held {
+		_ = cmd.Wait()
+	}
+	return exitOf(cmd.ProcessState, at)
+}
+
+// plain takes an error of the system out of what repeats the command.
+func plain(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// Done is closed when the process has ended, nothing is left of its group, nor of its set
+// where it leads one, and all output has been handed over.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Exit returns how the process ended. It is called after Done.
+func (p *Process) Exit() Exit { return p.exit }
+
+// Terminate asks the whole group to end.
+func (p *Process) Terminate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.freed {
+		signalGroup(p.pid, syscall.SIGTERM)
+	}
+}
+
+// Kill ends the whole group and, where the process leads its set, the set.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.freed {
+		p.kill()
+	}
+}
+
+func (p *Process) kill() {
+	signalGroup(p.pid, syscall.SIGKILL)
+	if !p.spec.Leads {
+		return
+	}
+	for _, pid := range carriers(setVariable + "=" + p.spec.Set) {
+		signalProcess(pid, syscall.SIGKILL)
+	}
+}
+
+// lookPath finds the program as the started process would: in the PATH that it is given.
+func lookPath(spec Spec) (string, error) {
+	if len(spec.Command) == 0 || spec.Command[0] == "" {
+		return "", errors.New("no command")
+	}
+	name := spec.Command[0]
+	if strings.ContainsRune(name, '/') {
+		return name, nil
+	}
+	var path string
+	for _, variable := range spec.Env {
+		if value, found := strings.CutPrefix(variable, "PATH="); found {
+			path = value
+		}
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if folder == "" {
+			continue
+		}
+		candidate := filepath.Join(folder, name)
+		if info, err := os.Stat(candidate); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return candidate, nil
+		}
+	}
+	return "", fmt.Errorf("start %s: no such program in PATH", name)
+}
+
+// output carries what a process writes to its spec's writers.
+type output struct {
+	readers, writers [2]*os.File
+	to               [2]io.Writer
+	copying          sync.WaitGroup
+}
+
+func newOutput(cmd *exec.Cmd, spec Spec) (*output, error) {
+	o := &output{to: [2]io.Writer{spec.Stdout, spec.Stderr}}
+	for i := range o.readers {
+		var err error
+		if o.readers[i], o.writers[i], err = os.Pipe(); err != nil {
+			o.abandon()
+			return nil, fmt.Errorf("make a pipe for the output of %s: %w", spec.Command[0], err)
+		}
+	}
+	cmd.Stdout, cmd.Stderr = o.writers[0], o.writers[1]
+	return o, nil
+}
+
+// abandon closes the pipes of a process that never was.
+func (o *output) abandon() {
+	for i := range o.readers {
+		closeAll(o.readers[i], o.writers[i])
+	}
+}
+
+// follow reads what the process writes, until nobody can write any more.
+func (o *output) follow() {
+	closeAll(o.writers[0], o.writers[1])
+	for i := range o.readers {
+		o.copying.Go(func() {
+			// A writer that fails loses the rest; the process must not hang on it.
+			if _, err := io.Copy(o.to[i], o.readers[i]); err != nil {
+				_, _ = io.Copy(io.Discard, o.readers[i])
+			}
+		})
+	}
+}
+
+// drain waits for the last of the output.
+func (o *output) drain() {
+	for _, reader := range o.readers {
+		// Pipes have deadlines on all systems that have process groups.
+		_ = reader.SetReadDeadline(time.Now().Add(drainTimeout))
+	}
+	o.copying.Wait()
+	closeAll(o.readers[0], o.readers[1])
+}
+
+func closeAll(files ...*os.File) {
+	for _, file := range files {
+		if file != nil {
+			// Nothing is lost with a pipe.
+			_ = file.Close()
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package process
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// Systems without process groups get what they have: single processes.
+
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+func ownSession() *syscall.SysProcAttr { return nil }
+
+func ignoreSignals() {}
+
+func signalGroup(group int, sig syscall.Signal) { signalProcess(group, sig) }
+
+func signalProcess(pid int, _ syscall.Signal) {
+	if process, err := os.FindProcess(pid); err == nil {
+		// One that has gone is as good as killed.
+		_ = process.Kill()
+	}
+}
+
+func exitOf(state *os.ProcessState, at time.Time) Exit {
+	return Exit{Code: int32(state.ExitCode()), At: at}
+}

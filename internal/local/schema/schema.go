@@ -1,0 +1,86 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schema checks objects with the rules of a CustomResourceDefinition, offline, as
+// the API server does: unknown fields, the schema, unique keys of lists, and CEL rules.
+package schema
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// Schema holds the rules of one version of a kind. It is safe for concurrent use.
+type Schema struct {
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// New reads the rules of the version from a CustomResourceDefinition in YAML. The error
+// says what is wrong with the definition.
+func New(definition []byte, version string) (*Schema, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(definition, &crd); err != nil {
+		return nil, fmt.Errorf("read the definition: %w", err)
+	}
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Name == version && v.Schema != nil {
+			return compile(v.Schema.OpenAPIV3Schema)
+		}
+	}
+	return nil, fmt.Errorf("the definition of %s has no schema for version %q", crd.Name, version)
+}
+
+func compile(versioned *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(versioned, &props, nil); err != nil {
+		return nil, fmt.Errorf("convert the schema: %w", err)
+	}
+	structural, err := schema.NewStructural(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema: %w", err)
+	}
+	validator, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema's checks: %w", err)
+	}
+	return &Schema{
+		structural: structural,
+		validator:  validator,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
+}
+
+// Check fills in the object's defaults and returns what is wrong with it. Each error names
+// the field, the value where there is one, and what is allowed.
+func (s *Schema) Check(ctx context.Context, object map[string]any) field.ErrorList {
+	unknown := pruning.PruneWithOptions(object, s.structural, true,
+		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	var errs field.ErrorList
+	for _, path := range unknown {
+		errs = append(errs, field.Invalid(field.NewPath(path), "", "the kind has no such field"))
+	}
+	defaulting.Default(object, s.structural)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
+	errs = append(errs, validation.ValidateCustomResource(nil, object, s.validator)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
+	if len(errs) > 0 {
+		// Rules may presume what the schema asks for.
+		return errs
+	}
+	errs, _ = s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return errs
+}
