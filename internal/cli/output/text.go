@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -168,6 +167,3 @@ func describeStatus(status *corev1.ContainerStatus) string {
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
-
-// Uptime says how long a run took, to the tenth of a second.
-func Uptime(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }

@@ -1,0 +1,135 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// execute runs the command line, and returns what it wrote and its exit code.
+func execute(t *testing.T, input string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
+	in.WriteString(input)
+	command := New(streams, "v1.2.3")
+	command.SetArgs(args)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), ExitCode(err)
+}
+
+func TestVersion(t *testing.T) {
+	stdout, _, code := execute(t, "", "version")
+	if code != ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if want := "seamark v1.2.3 ("; !strings.HasPrefix(stdout, want) {
+		t.Errorf("printed %q, want a line that starts with %q", stdout, want)
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want int
+	}{
+		"no error":            {nil, ExitOK},
+		"a run that failed":   {&failure{errors.New("x")}, ExitFailed},
+		"wrapped":             {fmt.Errorf("y: %w", &failure{errors.New("x")}), ExitFailed},
+		"anything else":       {errors.New("x"), ExitUsage},
+		"joined with a usage": {errors.Join(errors.New("x"), &failure{errors.New("x")}), ExitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ExitCode(test.err); got != test.want {
+				t.Errorf("ExitCode(%v) = %d, want %d", test.err, got, test.want)
+			}
+		})
+	}
+}
+
+const onePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: example.com/web
+    command: [sleep, "60"]
+`
+
+// Bad input ends with code 2, and a text that names it; nothing is run.
+func TestBadInput(t *testing.T) {
+	folder := t.TempDir()
+	for name, test := range map[string]struct {
+		args  []string
+		input string
+		want  string
+	}{
+		"unknown command":            {args: []string{"locale"}, want: `unknown command "locale"`},
+		"unknown flag":               {args: []string{"version", "--short"}, want: "unknown flag: --short"},
+		"argument where none is due": {args: []string{"local", "web.yaml"}, want: "web.yaml"},
+		"no file":                    {args: []string{"local"}, want: "--filename: at least one"},
+		"missing file":               {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
+		"folder without manifests":   {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json"},
+		"output":                     {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml": must be text or json`},
+		"replicas":                   {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1: must be 0 or more"},
+		"replicas in words":          {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
+		"timeout":                    {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s: must not be negative"},
+		"crash loop":                 {args: []string{"local", "-f", "-", "--crash-loop-initial", "2s", "--crash-loop-max", "1s"}, want: "--crash-loop-initial: 2s: must not be above"},
+		"until":                      {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready"`},
+		"no YAML":                    {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
+		"no pods":                    {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
+		"unknown field":              {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
+		"all wrong flags at once":    {args: []string{"local", "-o", "x"}, want: "--output: \"x\": must be text or json"},
+		"ignored and strict":         {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "hostPID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := execute(t, test.input, test.args...)
+			if code != ExitUsage {
+				t.Errorf("exit code %d, want %d", code, ExitUsage)
+			}
+			if !strings.Contains(stderr, test.want) {
+				t.Errorf("standard error %q does not contain %q", stderr, test.want)
+			}
+			if stdout != "" {
+				t.Errorf("standard output %q, want none", stdout)
+			}
+		})
+	}
+}
+
+func TestGather(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other"} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sources, err := gather([]string{folder, "-", filepath.Join(folder, "other")}, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, source := range sources {
+		got = append(got, strings.TrimPrefix(source.Name, folder+"/"))
+	}
+	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other"}, got); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}

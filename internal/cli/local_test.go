@@ -1,0 +1,256 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/local"
+)
+
+// script is a runner that does as it is told.
+type script struct {
+	options local.Options
+	// steps are changes and when they happen.
+	steps []step
+	// stopping is how long the pods take to end, unless they are killed.
+	stopping time.Duration
+	err      error
+	killed   chan struct{}
+}
+
+type step struct {
+	after  time.Duration
+	change local.Change
+}
+
+func (s *script) Run(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
+	for _, step := range s.steps {
+		select {
+		case <-time.After(step.after):
+			s.options.Observe(step.change)
+		case <-ctx.Done():
+		}
+	}
+	<-ctx.Done()
+	select {
+	case <-time.After(s.stopping):
+		s.options.Observe(label("stopped", "yes"))
+	case <-s.killed:
+		s.options.Observe(label("killed", "yes"))
+	}
+	return nil
+}
+
+func (s *script) Kill() { s.killed <- struct{}{} }
+
+func (s *script) Snapshot() []local.PodView {
+	return []local.PodView{{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}}
+}
+
+func label(key, value string) local.Change {
+	return local.Change{Kind: local.KindLabel, Namespace: "default", Pod: "web", Key: key, Value: value}
+}
+
+// play runs `seamark local` with a script instead of processes, and with interrupts at the
+// given times.
+func play(t *testing.T, s *script, o LocalOptions, interrupts ...time.Duration) (stdout, stderr string, err error) {
+	t.Helper()
+	var in, out, errOut bytes.Buffer
+	in.WriteString(onePod)
+	o.IOStreams = genericiooptions.IOStreams{In: &in, Out: &out, ErrOut: &errOut}
+	if o.Filenames == nil {
+		o.Filenames = []string{"-"}
+	}
+	o.Replicas = -1
+	if err := errors.Join(o.Complete(), o.Validate(false)); err != nil {
+		t.Fatal(err)
+	}
+	s.killed = make(chan struct{}, 1)
+	o.newRunner = func(options local.Options) (runner, error) {
+		s.options = options
+		return s, nil
+	}
+	for _, after := range interrupts {
+		time.AfterFunc(after, func() { o.interrupts <- os.Interrupt })
+	}
+	err = o.Run(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+func TestUntil(t *testing.T) {
+	steps := []step{
+		{time.Second, label("role", "replica")},
+		{2 * time.Second, label("role", "primary")},
+		{2 * time.Second, label("role", "replica")},
+	}
+	for name, test := range map[string]struct {
+		until      []string
+		timeout    time.Duration
+		interrupts []time.Duration
+		stopping   time.Duration
+		code       int
+		// took is how long the run lasts.
+		took time.Duration
+		says string
+	}{
+		"holds": {
+			until: []string{"pod/web label=role:primary"}, timeout: time.Minute,
+			took: 3 * time.Second, says: "all held after 3s",
+		},
+		"holds, and the pods take their time to end": {
+			until: []string{"pod/web label=role:primary"}, timeout: 4 * time.Second, stopping: 30 * time.Second,
+			took: 33 * time.Second, says: "all held after 3s",
+		},
+		"never holds": {
+			until: []string{"pod/web label=role:other", "pod/web label=role"}, timeout: 10 * time.Second,
+			code: ExitFailed, took: 10 * time.Second,
+			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"",
+		},
+		"held, but no longer with the other": {
+			until: []string{"pod/web label=role:primary", "pod/web restarts=1"}, timeout: 10 * time.Second,
+			code: ExitFailed, took: 10 * time.Second,
+			says: "timed out after 10s:\n  pod/web label=role:primary: web has \"replica\"\n  pod/web restarts=1: web has 0 restarts",
+		},
+		"interrupted": {
+			until: []string{"pod/web label=role:primary"}, interrupts: []time.Duration{2 * time.Second},
+			code: ExitFailed, took: 2 * time.Second, says: "interrupted after 2s:\n  pod/web label=role:primary: web has \"replica\"",
+		},
+		"nothing asked for, interrupted": {interrupts: []time.Duration{2 * time.Second}, took: 2 * time.Second},
+		"nothing asked for, timed out":   {timeout: 5 * time.Second, took: 5 * time.Second},
+		"what comes while the pods end does not count": {
+			until: []string{"pod/web label=stopped:yes"}, timeout: 10 * time.Second, stopping: time.Second,
+			code: ExitFailed, took: 11 * time.Second, says: "web has no such label",
+		},
+		"killed by the second interrupt": {
+			interrupts: []time.Duration{2 * time.Second, 3 * time.Second}, stopping: time.Hour, took: 3 * time.Second,
+		},
+		"killed by the first interrupt after the end": {
+			until: []string{"pod/web label=role:replica"}, interrupts: []time.Duration{2 * time.Second}, stopping: time.Hour,
+			took: 2 * time.Second, says: "all held after 1s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				_, stderr, err := play(t, &script{steps: steps, stopping: test.stopping},
+					LocalOptions{Until: test.until, Timeout: test.timeout}, test.interrupts...)
+				if code := ExitCode(err); code != test.code {
+					t.Errorf("exit code %d, want %d: %v", code, test.code, err)
+				}
+				if err != nil {
+					stderr += err.Error()
+				}
+				if !strings.Contains(stderr, test.says) || (test.says == "" && stderr != "") {
+					t.Errorf("said %q, want %q", stderr, test.says)
+				}
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %s, want %s", took, test.took)
+				}
+			})
+		})
+	}
+}
+
+func TestRunPrintsChanges(t *testing.T) {
+	steps := []step{
+		{time.Second, label("role", "primary")},
+		{time.Second, local.Change{Kind: local.KindLog, Namespace: "default", Pod: "web", Container: "web", Log: &local.LogLine{Stream: "stdout", Text: "hello"}}},
+	}
+	for name, test := range map[string]struct {
+		options LocalOptions
+		want    []string
+	}{
+		"text": {LocalOptions{}, []string{"web  Label       role=primary", "web  Label       stopped=yes"}},
+		"text with logs": {LocalOptions{Output: "text", Logs: true}, []string{
+			"web  Label       role=primary", "web  Log         web stdout: hello", "web  Label       stopped=yes"}},
+		"json": {LocalOptions{Output: "json"}, []string{
+			`"namespace":"default","pod":"web","label":{"key":"role","value":"primary"}}`,
+			`"namespace":"default","pod":"web","label":{"key":"stopped","value":"yes"}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test.options.Timeout = 3 * time.Second
+				stdout, _, err := play(t, &script{steps: steps}, test.options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+				if len(lines) != len(test.want) {
+					t.Fatalf("%d lines, want %d:\n%s", len(lines), len(test.want), stdout)
+				}
+				for i, want := range test.want {
+					if !strings.HasSuffix(lines[i], want) {
+						t.Errorf("line %d is %q, want it to end with %q", i, lines[i], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOptionsReachTheRunner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		_, _, err := play(t, s, LocalOptions{
+			Timeout: time.Second, SharedAddress: true, CrashLoopInitial: time.Second, CrashLoopMax: time.Minute, Version: "v1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type handed struct {
+			Shared         bool
+			Initial, Limit time.Duration
+			Version        string
+			Pods           int
+		}
+		got := handed{s.options.SharedAddress, s.options.CrashLoopInitial, s.options.CrashLoopMax, s.options.Version, len(s.options.Objects.Pods)}
+		if diff := cmp.Diff(handed{true, time.Second, time.Minute, "v1", 1}, got); diff != "" {
+			t.Errorf("options (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRunThatCannotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("no loopback addresses")
+		_, _, err := play(t, &script{err: broken}, LocalOptions{})
+		if !errors.Is(err, broken) || ExitCode(err) != ExitFailed {
+			t.Errorf("error %v, code %d", err, ExitCode(err))
+		}
+	})
+}
+
+// brokenPipe is a reader that has gone.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestOutputThatBreaksEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(nil, false)
+		s.runner = &script{options: local.Options{Observe: s.observe}, steps: []step{{time.Second, label("a", "b")}}}
+		o := LocalOptions{IOStreams: genericiooptions.IOStreams{Out: brokenPipe{}}, Output: "json"}
+		end, err := s.run(t.Context(), time.Hour, nil, o.display(s))
+		if !errors.Is(err, io.ErrClosedPipe) || end.after != time.Second {
+			t.Errorf("ended after %s with %v", end.after, err)
+		}
+	})
+}
