@@ -103,9 +103,7 @@ func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
 	for _, h := range action.HTTPHeaders {
 		header.Add(h.Name, h.Value)
 	}
-	host := header.Get("Host")
-	header.Del("Host")
-	return &HTTP{URL: target, Header: header, Host: host}, nil
+	return &HTTP{URL: target, Header: header, Host: header.Get("Host")}, nil
 }
 
 // urlOf puts a path, with its query if it has one, behind an address. A path that is no

@@ -48,7 +48,7 @@ func httpTarget(scheme, host, path, query string) probe.Target {
 func TestParse(t *testing.T) {
 	service := "game"
 	headers := httpTarget("http", "10.0.0.7:8080", "/", "")
-	headers.HTTP.Header = http.Header{"X-Game": {"a", "b"}, "Accept": {""}}
+	headers.HTTP.Header = http.Header{"X-Game": {"a", "b"}, "Accept": {""}, "Host": {"game.example.com"}}
 	headers.HTTP.Host = "game.example.com"
 
 	cases := map[string]struct {

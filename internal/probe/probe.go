@@ -73,9 +73,9 @@ type HTTP struct {
 	// URL is the address, with scheme, host, port and path.
 	URL *url.URL
 	// Header is sent as it is, names repeated where given repeatedly. The prober adds
-	// its defaults.
+	// its defaults. A Host among it is checked like the others and not sent from here.
 	Header http.Header
-	// Host overrides the Host header where not empty.
+	// Host is sent as the Host header in place of the URL's, where not empty.
 	Host string
 }
 
