@@ -1,0 +1,218 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestHTTPRequests makes requests of probes as people write them. Both sides must put the
+// same bytes on the wire.
+func TestHTTPRequests(t *testing.T) {
+	type edit = func(*corev1.HTTPGetAction)
+	none := func(*corev1.HTTPGetAction) {}
+	cases := map[string]edit{
+		"the least":                     none,
+		"no path":                       path(""),
+		"no scheme":                     func(a *corev1.HTTPGetAction) { a.Scheme = "" },
+		"a path":                        path("/healthz/ready"),
+		"a path without a slash":        path("healthz"),
+		"a query":                       path("/idle?full=1&x=a%20b"),
+		"only a query":                  path("?full=1"),
+		"an empty query":                path("/idle?"),
+		"two question marks":            path("/idle?a?b"),
+		"a fragment":                    path("/idle#part"),
+		"only a fragment":               path("#part"),
+		"a space":                       path("/a b"),
+		"a space in the query":          path("/a?b c"),
+		"escapes":                       path("/a%2Fb%20c"),
+		"lower-case escapes":            path("/a%2fb"),
+		"a bad escape":                  path("/100%"),
+		"a bad escape and a query":      path("/100%?a=b"),
+		"a bad escape without a slash":  path("100%"),
+		"letters beyond ASCII":          path("/é/日本"),
+		"letters beyond ASCII, query":   path("/?q=é"),
+		"bytes that are no UTF-8":       path("/\xff"),
+		"dots":                          path("/a/../b/./c"),
+		"double slashes":                path("/a//b"),
+		"a host in the path":            path("//example.com/x"),
+		"a host and a user in the path": path("//user:secret@example.com/x"),
+		"a whole URL":                   path("http://example.com:1/x?y=z"),
+		"a URL with a user":             path("https://user:secret@example.com/x"),
+		"semicolons":                    path("/a;b=c?d;e"),
+		"a colon in the first part":     path("/a:b"),
+		"reserved letters":              path("/!$&'()*+,=@~[]{}|\\^`\"<>"),
+		"a plus sign":                   path("/a+b?c+d"),
+		"a line feed":                   path("/a\nb"),
+		"a NUL":                         path("/a\x00b"),
+		"a long path":                   path("/" + strings.Repeat("x", 8000)),
+		"an asterisk":                   path("*"),
+
+		"a header":                       headers("X-Game", "a"),
+		"a lower-case name":              headers("x-game", "a"),
+		"a name in odd case":             headers("X-gAmE", "a"),
+		"a name with an underscore":      headers("x_game", "a"),
+		"a header twice":                 headers("X-Game", "a", "X-Game", "b"),
+		"a header twice in two cases":    headers("X-Game", "a", "x-game", "b"),
+		"many headers":                   headers("B", "1", "A", "2", "C", "3", "A", "4"),
+		"an empty value":                 headers("X-Game", ""),
+		"white space in a value":         headers("X-Game", "  a  b\t"),
+		"letters beyond ASCII, value":    headers("X-Game", "é"),
+		"a value that is no UTF-8":       headers("X-Game", "\xff"),
+		"a long value":                   headers("X-Game", strings.Repeat("x", 8000)),
+		"a line feed in a value":         headers("X-Game", "a\nb"),
+		"a return in a value":            headers("X-Game", "a\rb"),
+		"a NUL in a value":               headers("X-Game", "a\x00b"),
+		"a space in a name":              headers("X Game", "a"),
+		"an empty name":                  headers("", "a"),
+		"a colon in a name":              headers("X:Game", "a"),
+		"a pseudo header":                headers(":authority", "a"),
+		"letters beyond ASCII, name":     headers("é", "a"),
+		"a host":                         headers("Host", "game.example.com"),
+		"a host in lower case":           headers("host", "game.example.com:8080"),
+		"two hosts":                      headers("Host", "a.example.com", "Host", "b.example.com"),
+		"an empty host":                  headers("Host", ""),
+		"an empty host before another":   headers("Host", "", "Host", "a.example.com"),
+		"a host with a space":            headers("Host", "a b"),
+		"a host with a slash":            headers("Host", "a/b"),
+		"a host beyond ASCII":            headers("Host", "é.example.com"),
+		"a host with a line feed":        headers("Host", "a\r\nX-Evil: 1"),
+		"an IPv6 host with a zone":       headers("Host", "[fe80::1%25eth0]:80"),
+		"an agent":                       headers("User-Agent", "me/1.0"),
+		"an agent in lower case":         headers("user-agent", "me/1.0"),
+		"an empty agent":                 headers("User-Agent", ""),
+		"two agents":                     headers("User-Agent", "a", "User-Agent", "b"),
+		"an empty agent before another":  headers("User-Agent", "", "User-Agent", "b"),
+		"accept":                         headers("Accept", "text/plain"),
+		"an empty accept":                headers("Accept", ""),
+		"accept twice":                   headers("Accept", "text/plain", "Accept", "text/html"),
+		"an empty accept before another": headers("Accept", "", "Accept", "text/html"),
+		"an empty accept after another":  headers("Accept", "text/html", "Accept", ""),
+		"an accepted encoding":           headers("Accept-Encoding", "gzip"),
+		"a length":                       headers("Content-Length", "5"),
+		"an encoding":                    headers("Transfer-Encoding", "chunked"),
+		"a trailer":                      headers("Trailer", "X"),
+		"keep-alive":                     headers("Connection", "keep-alive"),
+		"close":                          headers("Connection", "close"),
+		"an upgrade":                     headers("Connection", "Upgrade", "Upgrade", "websocket"),
+		"expect":                         headers("Expect", "200-ok"),
+		"authorization":                  headers("Authorization", "Bearer secret"),
+		"a user and authorization":       both(path("//a:b@x/"), headers("Authorization", "Bearer secret")),
+		"a cookie":                       headers("Cookie", "a=b", "Cookie", "c=d"),
+		"a referer":                      headers("Referer", "http://example.com/"),
+		"a range":                        headers("Range", "bytes=0-1"),
+	}
+	for name, edit := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := success
+			if neverSent(name) {
+				want = failure
+			}
+			got := compare(t, httpGet(edit), wire(say(ok)), ample, want, verbatim)
+			if (len(got.Requests) == 1) != (want == success) {
+				t.Errorf("the server read %q", got.Requests)
+			}
+		})
+	}
+}
+
+// neverSent tells which requests the HTTP client itself refuses to send.
+func neverSent(name string) bool {
+	switch name {
+	case "a line feed in a value", "a return in a value", "a NUL in a value", "a space in a name", "an empty name",
+		"a colon in a name", "a pseudo header", "a host with a line feed", "letters beyond ASCII, name":
+		return true
+	default:
+		return false
+	}
+}
+
+func both(edits ...func(*corev1.HTTPGetAction)) func(*corev1.HTTPGetAction) {
+	return func(a *corev1.HTTPGetAction) {
+		for _, edit := range edits {
+			edit(a)
+		}
+	}
+}
+
+// TestHTTPRedirects redirects to the same host and to others. Both sides must follow to
+// the same places, with the same requests.
+func TestHTTPRedirects(t *testing.T) {
+	to := func(status int, location string) answer {
+		return say(fmt.Sprintf("HTTP/1.1 %d Go\r\nLocation: %s\r\nContent-Length: 5\r\n\r\nmoved", status, location))
+	}
+	chain := func(length int) answer {
+		answers := make([]answer, 0, length+1)
+		for i := range length {
+			answers = append(answers, to(302, fmt.Sprint("/", i)))
+		}
+		return inTurn(append(answers, say(ok))...)
+	}
+	once := func(location string) answer { return inTurn(to(302, location), say(ok)) }
+	cases := map[string]struct {
+		reply answer
+		want  judgement
+		runs  int
+	}{
+		"a path":                      {once("/b"), success, 2},
+		"a relative path":             {once("b"), success, 2},
+		"a query":                     {once("?b"), success, 2},
+		"a fragment":                  {once("#b"), success, 2},
+		"a whole URL":                 {once("http://SERVER/b"), success, 2},
+		"a URL without a scheme":      {once("//SERVER/b"), success, 2},
+		"a URL with a user":           {once("http://user:secret@SERVER/b"), success, 2},
+		"an odd path":                 {once("/a b/../%zz"), failure, 1},
+		"letters beyond ASCII":        {once("/é"), success, 2},
+		"an empty location":           {once(""), success, 1},
+		"no location":                 {say("HTTP/1.1 302 Go\r\nContent-Length: 5\r\n\r\nmoved"), success, 1},
+		"two locations":               {inTurn(to(302, "/b\r\nLocation: /c"), say(ok)), success, 2},
+		"a location that is no URL":   {once("http://[bad/"), failure, 1},
+		"a location with a NUL":       {once("/a\x00b"), failure, 1},
+		"a closed port of this host":  {once("http://127.0.0.1:1/b"), failure, 1},
+		"port 0":                      {once("http://127.0.0.1:0/b"), failure, 1},
+		"another scheme":              {once("ftp://SERVER/b"), failure, 1},
+		"a scheme alone":              {once("mailto:x"), success, 1},
+		"TLS, which is not there":     {once("https://SERVER/b"), failure, 1},
+		"another name of this host":   {once("http://localhost:1/b"), success, 1},
+		"another address":             {once("http://127.0.0.2:1/b"), success, 1},
+		"this address in other words": {once("http://127.1:1/b"), success, 1},
+		"an address of IPv6":          {once("http://[::1]:1/b"), success, 1},
+		"another host":                {once("http://example.com/b"), success, 1},
+		"another host, TLS":           {once("https://example.com/b"), success, 1},
+		"another host, no scheme":     {once("//example.com/b"), success, 1},
+		"no host":                     {once("http:///b"), success, 1},
+		"a file":                      {once("file:///etc/passwd"), success, 1},
+		"here, then another host":     {inTurn(to(302, "/b"), to(302, "http://example.com/")), success, 2},
+		"a loop":                      {to(302, "/"), failure, 10},
+		"9 in a row":                  {chain(9), success, 10},
+		"10 in a row":                 {chain(10), failure, 10},
+		"to a failure":                {inTurn(to(302, "/b"), say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n")), failure, 2},
+		"to a reset":                  {inTurn(to(302, "/b"), reset), failure, 2},
+		"to nonsense":                 {inTurn(to(302, "/b"), say("nonsense")), failure, 2},
+		"to a body that breaks off":   {inTurn(to(302, "/b"), say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), to(302, "/b"), say(ok)), success, 4},
+		"sets a cookie":               {inTurn(to(302, "/b\r\nSet-Cookie: a=b"), say(ok)), success, 2},
+	}
+	for status := 300; status < 310; status++ {
+		followed := 1
+		if strings.Contains("301 302 303 307 308", fmt.Sprint(status)) {
+			followed = 2
+		}
+		tc := cases["a path"]
+		tc.reply, tc.runs = inTurn(to(status, "/b"), say(ok)), followed
+		cases[fmt.Sprint("status ", status)] = tc
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			probe := httpGet(path("/a?q#f"), headers("Host", "game.example.com", "X-Game", "a", "Authorization", "Bearer secret", "Cookie", "k=v"))
+			got := compare(t, probe, wire(tc.reply), ample, tc.want, verbatim)
+			if len(got.Requests) != tc.runs {
+				t.Errorf("%d requests, want %d", len(got.Requests), tc.runs)
+			}
+		})
+	}
+}

@@ -1,0 +1,171 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/probe/probetest"
+)
+
+// peer is a server on the loopback interface that notes what it is asked.
+type peer struct {
+	ip   string
+	port int32
+
+	mu   sync.Mutex
+	said []string
+}
+
+func newPeer(t *testing.T, address string) *peer {
+	t.Helper()
+	parsed, err := netip.ParseAddrPort(address)
+	if err != nil {
+		t.Fatalf("the server's address: %v", err)
+	}
+	return &peer{ip: parsed.Addr().String(), port: int32(parsed.Port())}
+}
+
+// address is host:port, as URLs write it.
+func (p *peer) address() string { return net.JoinHostPort(p.ip, strconv.Itoa(int(p.port))) }
+
+// note keeps a request, without the address that differs from server to server.
+func (p *peer) note(request string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, strings.ReplaceAll(request, p.address(), "SERVER"))
+}
+
+func (p *peer) requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said
+}
+
+// answer writes the reply to the n-th request, counted from 0. The connection is closed
+// after it.
+type answer func(conn net.Conn, self *peer, n int)
+
+// say answers every request with the same bytes, SERVER standing for its own address.
+func say(reply string) answer {
+	return func(conn net.Conn, self *peer, _ int) {
+		_, _ = io.WriteString(conn, strings.ReplaceAll(reply, "SERVER", self.address()))
+	}
+}
+
+// inTurn answers the n-th request with the n-th answer, and then with the last one.
+func inTurn(answers ...answer) answer {
+	return func(conn net.Conn, self *peer, n int) { answers[min(n, len(answers)-1)](conn, self, n) }
+}
+
+// wire makes a server that reads the head of a request byte by byte and then answers.
+func wire(reply answer) func(*testing.T) *peer {
+	return func(t *testing.T) *peer {
+		t.Helper()
+		return serveOn(t, probetest.Listen(t, "127.0.0.1:0"), reply)
+	}
+}
+
+func serveOn(t *testing.T, listener net.Listener, reply answer) *peer {
+	t.Helper()
+	self := newPeer(t, listener.Addr().String())
+	var open sync.Map
+	t.Cleanup(func() {
+		_ = listener.Close()
+		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
+	})
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Store(conn, true)
+			go func() {
+				defer func() { _ = conn.Close() }()
+				head, err := readHead(conn)
+				if err != nil {
+					return
+				}
+				self.note(head)
+				reply(conn, self, len(self.requests())-1)
+			}()
+		}
+	}()
+	return self
+}
+
+// tlsHandshake is the first byte of a client that speaks TLS.
+const tlsHandshake = 0x16
+
+// readHead reads a request up to its empty line. What begins like TLS is none.
+func readHead(conn net.Conn) (string, error) {
+	reader := bufio.NewReader(conn)
+	if first, err := reader.Peek(1); err != nil || first[0] == tlsHandshake {
+		return "", errors.New("no request")
+	}
+	var head strings.Builder
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		head.WriteString(line)
+		if line == "\r\n" {
+			return head.String(), nil
+		}
+	}
+}
+
+// linger keeps the connection open, without a word, until the client closes it.
+func linger(conn net.Conn, _ *peer, _ int) { _, _ = io.Copy(io.Discard, conn) }
+
+// then gives several answers on one connection.
+func then(answers ...answer) answer {
+	return func(conn net.Conn, self *peer, n int) {
+		for _, a := range answers {
+			a(conn, self, n)
+		}
+	}
+}
+
+// reset ends the connection by a reset.
+func reset(conn net.Conn, _ *peer, _ int) {
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	_ = conn.Close()
+}
+
+// silent is a peer that takes no note: one that tests make by hand.
+func silent(make func(*testing.T) string) func(*testing.T) *peer {
+	return func(t *testing.T) *peer {
+		t.Helper()
+		return newPeer(t, make(t))
+	}
+}
+
+// refusing is an address on which nothing listens.
+func refusing() func(*testing.T) *peer { return silent(probetest.Refusing) }
+
+// unanswering is an address whose host drops all attempts to connect.
+func unanswering() func(*testing.T) *peer { return silent(probetest.Unanswering) }
+
+// rude accepts connections and resets them before it has read a request.
+func rude() func(*testing.T) *peer {
+	return silent(func(t *testing.T) string {
+		return probetest.Serve(t, func(conn net.Conn) { reset(conn, nil, 0) })
+	})
+}
+
+// short accepts connections and closes them before it has read a request.
+func short() func(*testing.T) *peer {
+	return silent(func(t *testing.T) string { return probetest.Serve(t, func(net.Conn) {}) })
+}
