@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seamark-dev/seamark/internal/probe/probetest"
+)
+
+// answers is a health service: an answer for each service name, and NotFound for others.
+// The service "hang" never answers.
+type answers map[string]func() (*grpc_health_v1.HealthCheckResponse, error)
+
+// health is the service as gRPC calls it.
+type health struct {
+	grpc_health_v1.UnimplementedHealthServer
+
+	answers answers
+	note    func(string)
+}
+
+func (h *health) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	sent, _ := metadata.FromIncomingContext(ctx)
+	names := make([]string, 0, len(sent))
+	for name, values := range sent {
+		names = append(names, fmt.Sprint(name, values))
+	}
+	sort.Strings(names)
+	h.note(fmt.Sprintf("%q %s", in.GetService(), strings.Join(names, " ")))
+	if in.GetService() == "hang" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if answer, known := h.answers[in.GetService()]; known {
+		return answer()
+	}
+	return nil, status.Error(codes.NotFound, "unknown service")
+}
+
+func says(state grpc_health_v1.HealthCheckResponse_ServingStatus) func() (*grpc_health_v1.HealthCheckResponse, error) {
+	return func() (*grpc_health_v1.HealthCheckResponse, error) {
+		return &grpc_health_v1.HealthCheckResponse{Status: state}, nil
+	}
+}
+
+func fails(code codes.Code, message string) func() (*grpc_health_v1.HealthCheckResponse, error) {
+	return func() (*grpc_health_v1.HealthCheckResponse, error) { return nil, status.Error(code, message) }
+}
+
+// healthServer serves the health service.
+func healthServer(a answers, options ...grpc.ServerOption) func(*testing.T) *peer {
+	return func(t *testing.T) *peer {
+		t.Helper()
+		return serveHealth(t, probetest.Listen(t, "127.0.0.1:0"), a, options...)
+	}
+}
+
+func serveHealth(t *testing.T, listener net.Listener, a answers, options ...grpc.ServerOption) *peer {
+	t.Helper()
+	self := newPeer(t, listener.Addr().String())
+	server := grpc.NewServer(options...)
+	if a != nil {
+		grpc_health_v1.RegisterHealthServer(server, &health{answers: a, note: self.note})
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return self
+}
+
+// TestGRPC asks servers of all moods. Both sides must conclude the same and send the same.
+// SERVING and the other states are worded alike. Of errors, Seamark gives the server's own
+// words, and not the gRPC library's around them, which that library does not hold stable.
+func TestGRPC(t *testing.T) {
+	const hurry = 700 * time.Millisecond
+	serving := answers{"": says(grpc_health_v1.HealthCheckResponse_SERVING), "game": says(grpc_health_v1.HealthCheckResponse_SERVING)}
+	creds := func(t *testing.T) grpc.ServerOption {
+		return grpc.Creds(credentials.NewServerTLSFromCert(new(certificate(t, valid))))
+	}
+	cases := map[string]struct {
+		service string
+		serve   func(*testing.T) *peer
+		timeout time.Duration
+		want    judgement
+		words   sameWords
+		said    string
+	}{
+		"serving":                {"", healthServer(serving), ample, success, verbatim, "service healthy"},
+		"a service":              {"game", healthServer(serving), ample, success, verbatim, "service healthy"},
+		"another service":        {"chess", healthServer(serving), ample, failure, ownWords, "unknown service"},
+		"a service beyond ASCII": {"jeu d'échecs", healthServer(serving), ample, failure, ownWords, "unknown service"},
+		"a service no UTF-8":     {"\xff", healthServer(serving), ample, failure, ownWords, "invalid UTF-8"},
+		"a long service":         {strings.Repeat("x", 100<<10), healthServer(serving), ample, failure, ownWords, "xxx"},
+		"a service beyond 4 MiB": {strings.Repeat("x", 5<<20), healthServer(serving), ample, failure, ownWords, "larger than max"},
+		"no health service":      {"", healthServer(nil), ample, failure, ownWords, "unknown service grpc.health.v1.Health"},
+		"on IPv6":                {"", healthOnIPv6, ample, success, verbatim, "service healthy"},
+		"no answer":              {"hang", healthServer(serving), hurry, failure, ownWords, hurry.String()},
+		"refused":                {"", refusing(), hurry, failure, ownWords, hurry.String()},
+		"unanswering":            {"", unanswering(), hurry, failure, ownWords, hurry.String()},
+		"closes at once":         {"", short(), hurry, failure, ownWords, hurry.String()},
+		"resets at once":         {"", rude(), hurry, failure, ownWords, hurry.String()},
+		"HTTP/1.1":               {"", wire(say("HTTP/1.1 400 Bad\r\n\r\n")), hurry, failure, ownWords, hurry.String()},
+		"nonsense":               {"", plain(say("nonsense, nonsense, nonsense")), hurry, failure, ownWords, hurry.String()},
+		"wants TLS": {"", func(t *testing.T) *peer { return healthServer(serving, creds(t))(t) },
+			hurry, failure, ownWords, hurry.String()},
+		"too large a message": {"", healthServer(answers{"": fails(codes.Internal, strings.Repeat("x", 5000))}), ample, failure, ownWords, "xxx"},
+		"odd letters":         {"", healthServer(answers{"": fails(codes.Internal, "100% é\n\xff")}), ample, failure, ownWords, "100% é"},
+		"up after a while":    {"", late(serving, 300*time.Millisecond), ample, success, verbatim, "service healthy"},
+	}
+	for state := range grpc_health_v1.HealthCheckResponse_ServingStatus(6) {
+		tc := cases["serving"]
+		tc.serve = healthServer(answers{"": says(state)})
+		if state != grpc_health_v1.HealthCheckResponse_SERVING {
+			tc.want, tc.said = failure, fmt.Sprintf("responded with %q", state)
+		}
+		cases["state "+state.String()] = tc
+	}
+	for code := codes.Canceled; code <= codes.Unauthenticated+1; code++ {
+		tc := cases["another service"]
+		tc.service, tc.serve, tc.said = "", healthServer(answers{"": fails(code, "the server's words")}), "the server's words"
+		if code == codes.DeadlineExceeded {
+			tc.said = ample.String()
+		}
+		cases["code "+code.String()] = tc
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := compare(t, grpcService(tc.service), tc.serve, tc.timeout, tc.want, tc.words)
+			if !strings.Contains(got.Verdict.Message, tc.said) {
+				t.Errorf("the message %q does not say %q", got.Verdict.Message, tc.said)
+			}
+		})
+	}
+}
+
+func healthOnIPv6(t *testing.T) *peer {
+	t.Helper()
+	listener := probetest.IPv6(t)
+	if listener == nil {
+		listener = probetest.Listen(t, "127.0.0.1:0")
+	}
+	return serveHealth(t, listener, answers{"": says(grpc_health_v1.HealthCheckResponse_SERVING)})
+}
+
+// late serves on a port that refuses connections for a while.
+func late(a answers, after time.Duration) func(*testing.T) *peer {
+	return func(t *testing.T) *peer {
+		t.Helper()
+		address := probetest.Refusing(t)
+		self := newPeer(t, address)
+		server := grpc.NewServer()
+		grpc_health_v1.RegisterHealthServer(server, &health{answers: a, note: self.note})
+		t.Cleanup(server.Stop)
+		timer := time.AfterFunc(after, func() {
+			if listener, err := net.Listen("tcp", address); err == nil {
+				_ = server.Serve(listener)
+			}
+		})
+		t.Cleanup(func() { timer.Stop() })
+		return self
+	}
+}

@@ -1,0 +1,50 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/probe/probetest"
+)
+
+// TestTCP connects to what listens and to what does not.
+func TestTCP(t *testing.T) {
+	serve := func(handle func(net.Conn)) func(*testing.T) *peer {
+		return silent(func(t *testing.T) string { return probetest.Serve(t, handle) })
+	}
+	unread := silent(func(t *testing.T) string { return probetest.Listen(t, "127.0.0.1:0").Addr().String() })
+	closed6 := silent(func(t *testing.T) string {
+		listener := probetest.IPv6(t)
+		if listener == nil {
+			return probetest.Refusing(t)
+		}
+		_ = listener.Close()
+		return listener.Addr().String()
+	})
+	cases := map[string]struct {
+		serve   func(*testing.T) *peer
+		timeout time.Duration
+		want    judgement
+	}{
+		"waits for the client":        {serve(func(c net.Conn) { linger(c, nil, 0) }), ample, success},
+		"closes at once":              {short(), ample, success},
+		"greets":                      {serve(func(c net.Conn) { _, _ = c.Write([]byte("hello")) }), ample, success},
+		"accepts nothing":             {unread, ample, success},
+		"HTTP":                        {wire(say(ok)), ample, success},
+		"on IPv6":                     {onIPv6, ample, success},
+		"refused":                     {refusing(), ample, failure},
+		"refused on IPv6":             {closed6, ample, failure},
+		"a host that does not answer": {unanswering(), 300 * time.Millisecond, failure},
+		"no time at all":              {unanswering(), time.Nanosecond, failure},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compare(t, tcpSocket(), tc.serve, tc.timeout, tc.want, verbatim)
+		})
+	}
+}
