@@ -46,7 +46,7 @@ func Read(ctx context.Context, sources []Source, options Options) (Objects, erro
 
 // reader gathers what the documents hold.
 type reader struct {
-	ctx      context.Context //nolint:containedctx // the reader lives for one call of Read
+	ctx      context.Context
 	options  Options
 	decoder  runtime.Decoder
 	markers  *schema.Schema

@@ -44,7 +44,8 @@ type Spec struct {
 	Set string
 	// Leads is whether the set ends with this process, as a container does with its first.
 	Leads bool
-	// Stdout and Stderr take the output, each from a goroutine of its own.
+	// Stdout and Stderr take the output, each from a goroutine of its own. At the end they
+	// are closed, where they are io.Closers.
 	Stdout, Stderr io.Writer
 }
 
@@ -91,11 +92,9 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 	}
 	output.follow()
 	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{})}
-	if err := k.tell("+", p.pid); err != nil {
+	err = k.tell("+", p.pid)
+	if err != nil {
 		p.Kill()
-		err = errors.Join(err, cmd.Wait())
-		output.drain()
-		return nil, err
 	}
 	go func() {
 		defer close(p.done)
@@ -104,6 +103,9 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 		// A reaper that is gone needs no news; whoever watches Lost is told.
 		_ = k.tell("-", p.pid)
 	}()
+	if err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -234,6 +236,10 @@ func (o *output) follow() {
 			// A writer that fails loses the rest; the process must not hang on it.
 			if _, err := io.Copy(o.to[i], o.readers[i]); err != nil {
 				_, _ = io.Copy(io.Discard, o.readers[i])
+			}
+			if closer, ok := o.to[i].(io.Closer); ok {
+				// The process has ended, and nobody asks its output for errors.
+				_ = closer.Close()
 			}
 		})
 	}

@@ -1,0 +1,111 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+func compareProbes(a, b Probe) int {
+	return cmp.Or(strings.Compare(a.Marker, b.Marker), strings.Compare(a.Name, b.Name), strings.Compare(a.Container, b.Container))
+}
+
+// port is what two pods can't share on one address.
+type port struct {
+	number   int32
+	protocol corev1.Protocol
+}
+
+// collisions returns an error for every port that two pods would listen on at one
+// address: those that containers declare, and those that probes go to.
+func collisions(pods []*corev1.Pod) error {
+	users := map[port]*corev1.Pod{}
+	var errs []error
+	for _, pod := range pods {
+		for _, p := range portsOf(pod) {
+			before, taken := users[p]
+			if taken && before != pod {
+				errs = append(errs, fmt.Errorf(
+					"pods %s and %s both use port %d (%s), and share an address: run fewer of them, or without a shared address",
+					before.Name, pod.Name, p.number, p.protocol))
+				continue
+			}
+			users[p] = pod
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// portsOf returns the ports that a pod uses, as far as it says, each once.
+func portsOf(pod *corev1.Pod) []port {
+	var ports []port
+	add := func(number int32, protocol corev1.Protocol) {
+		if protocol == "" {
+			protocol = corev1.ProtocolTCP
+		}
+		if p := (port{number, protocol}); number > 0 && !slices.Contains(ports, p) {
+			ports = append(ports, p)
+		}
+	}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, p := range c.Ports {
+			add(p.ContainerPort, p.Protocol)
+		}
+		for _, declared := range kubeletProbes(&c) {
+			h := &declared.spec.ProbeHandler
+			switch {
+			case h.HTTPGet != nil && h.HTTPGet.Port.Type == intstr.Int:
+				add(h.HTTPGet.Port.IntVal, "")
+			case h.TCPSocket != nil && h.TCPSocket.Port.Type == intstr.Int:
+				add(h.TCPSocket.Port.IntVal, "")
+			case h.GRPC != nil:
+				add(h.GRPC.Port, "")
+			}
+		}
+	}
+	return ports
+}
+
+// warnings returns what a cluster would say in the markers' status. The pods are taken as
+// they will be once their init containers have succeeded.
+func warnings(markers []*plan.Marker, pods []*pod) []string {
+	var out []string
+	say := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, m := range plan.Sorted(markers) {
+		if !slices.ContainsFunc(pods, func(p *pod) bool { return m.Selects(p.object) }) {
+			say("PodProbeMarker %s: its selector matches none of the pods", m.Name)
+		}
+	}
+	for _, p := range pods {
+		ready := p.object.DeepCopy()
+		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
+		planned := plan.Pod(ready, markers, plan.KubernetesDefaults())
+		for _, problem := range planned.Problems {
+			what := "container " + problem.Container
+			if problem.Port != "" {
+				what += ", port " + problem.Port
+			}
+			say("probe %s is left out for pod %s: %s (%s)", problem.ID, p.object.Name, problem.Reason, what)
+		}
+		_, conflicts := mark.Claim(planned.Probes)
+		for _, c := range conflicts {
+			say("probe %s does not set %s on pod %s: probe %s does", c.Loser, c.Key, p.object.Name, c.Winner)
+		}
+	}
+	return out
+}

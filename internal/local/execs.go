@@ -1,0 +1,93 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
+)
+
+// maxExecOutput is how much is kept of each stream of a command.
+const maxExecOutput = 10 << 10
+
+// execs runs commands in containers: as processes with their environment and their
+// working directory. It is safe for concurrent use.
+type execs struct {
+	keeper *process.Keeper
+
+	mu         sync.Mutex
+	containers map[string]process.Spec
+}
+
+var _ exec.Runner = (*execs)(nil)
+
+func newExecs(keeper *process.Keeper) *execs {
+	return &execs{keeper: keeper, containers: map[string]process.Spec{}}
+}
+
+// put tells of a container that runs.
+func (e *execs) put(id string, spec process.Spec) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.containers[id] = spec
+}
+
+// remove tells that a container has ended.
+func (e *execs) remove(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.containers, id)
+}
+
+// ExecSync runs a command in a container, and kills its process group at the timeout.
+func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, []byte, int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return e.run(ctx, id, command)
+}
+
+// run runs a command in a container until it ends or ctx does. It returns what it wrote
+// either way.
+func (e *execs) run(ctx context.Context, id string, command []string) (stdout, stderr []byte, code int32, err error) {
+	e.mu.Lock()
+	spec, found := e.containers[id]
+	e.mu.Unlock()
+	if !found {
+		return nil, nil, 0, fmt.Errorf("container %s is not running", id)
+	}
+	out, errs := &head{limit: maxExecOutput}, &head{limit: maxExecOutput}
+	spec.Command, spec.Leads, spec.Stdout, spec.Stderr = command, false, out, errs
+	running, err := e.keeper.Start(spec)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	select {
+	case <-running.Done():
+	case <-ctx.Done():
+		running.Kill()
+		<-running.Done()
+		return out.Bytes(), errs.Bytes(), 0, fmt.Errorf("run %s: %w", command[0], ctx.Err())
+	}
+	return out.Bytes(), errs.Bytes(), running.Exit().Code, nil
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	bytes.Buffer
+	limit int
+}
+
+// Write never fails, so that who writes more than is kept is not disturbed.
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.limit - h.Len(); room > 0 {
+		h.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
