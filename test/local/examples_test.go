@@ -1,0 +1,193 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/local/manifest"
+)
+
+// Every manifest under examples is one that a local run takes.
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob(examples + "*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d manifests: %v", len(files), err)
+	}
+	folders := map[string][]manifest.Source{}
+	for _, file := range files {
+		contents, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Dir(file)
+		folders[folder] = append(folders[folder], manifest.Source{Name: file, Reader: bytes.NewReader(contents)})
+	}
+	for folder, sources := range folders {
+		objects, err := manifest.Read(t.Context(), sources, manifest.Options{})
+		if err != nil {
+			t.Error(err)
+		}
+		if len(objects.Pods) == 0 {
+			t.Errorf("%s has no pods", folder)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "README.md")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// wants ends the test where the run's exit code is another.
+func (r result) wants(t *testing.T, code int) {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("exit code %d, want %d", r.code, code)
+	}
+}
+
+func TestGameServer(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"game-server", "--timeout", "90s",
+		"--until", "pod/game-server-* event=KruiseProbeSucceeded:idle",
+		"--until", "pod/game-server-* event=KruiseProbeFailed:playing match")
+	r.wants(t, 0)
+	for _, pod := range []string{"game-server-0", "game-server-4"} {
+		// The last mark may still be on its way when its event is seen.
+		want := map[string][]string{
+			"gameserver-idle": {"true", "false"},
+			"controller.kubernetes.io/pod-deletion-cost": {"-10", "10"},
+			"game.io/idle": {"True", "False"},
+		}
+		for key, values := range want {
+			got := slices.Concat(r.labels(pod, key), r.annotations(pod, key), r.conditions(pod, key))
+			if len(got) == 0 || got[0] != values[0] || len(got) > 1 && got[1] != values[1] {
+				t.Errorf("%s: %s went through %v, want %v", pod, key, got, values)
+			}
+		}
+	}
+}
+
+func TestFirstMarker(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"first-marker", "--timeout", "60s",
+		"--until", "pod/worker-* condition=example.com/busy:False", "--until", "pod/worker-* label=!busy")
+	r.wants(t, 0)
+}
+
+// The pods are ready only from when their gate's condition is True.
+func TestReadinessGate(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"readiness-gate", "--timeout", "60s",
+		"--until", "pod/shop-* condition=Ready:True", "--until", "pod/shop-* condition=ContainersReady")
+	r.wants(t, 0)
+	for _, pod := range []string{"shop-0", "shop-1"} {
+		var order []string
+		for _, one := range r.records {
+			if one.Pod == pod && one.Condition != nil && one.Condition.Status == "True" &&
+				(one.Condition.Type == "Ready" || one.Condition.Type == "example.com/open") {
+				order = append(order, one.Condition.Type)
+			}
+		}
+		if diff := cmp.Diff([]string{"example.com/open", "Ready"}, order); diff != "" {
+			t.Errorf("%s: conditions that became True (-want +got):\n%s", pod, diff)
+		}
+	}
+}
+
+// The role goes round, its label and annotation with it, and the others fall behind and
+// catch up.
+func TestPrimarySecondary(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"primary-secondary", "--timeout", "35s")
+	r.wants(t, 0)
+	primaries, fellBehind := 0, 0
+	for _, pod := range []string{"database-0", "database-1", "database-2"} {
+		roles := r.labels(pod, "role")
+		if !slices.Contains(roles, "secondary") {
+			t.Errorf("%s was never a secondary: %v", pod, roles)
+		}
+		if !slices.Contains(roles, "primary") {
+			continue
+		}
+		primaries++
+		evict := r.annotations(pod, "cluster-autoscaler.kubernetes.io/safe-to-evict")
+		if len(evict) == 0 || evict[0] != "false" {
+			t.Errorf("%s was primary and could be evicted: %v", pod, evict)
+		}
+		if at := slices.Index(roles, "primary"); at+1 < len(roles) {
+			if len(evict) < 2 || evict[1] != "gone" {
+				t.Errorf("%s is no longer primary and can't be evicted: %v", pod, evict)
+			}
+			if caught := r.conditions(pod, "example.com/caught-up"); slices.Contains(caught, "False") {
+				fellBehind++
+			}
+		}
+	}
+	if primaries < 2 {
+		t.Errorf("%d pods were primary, want 2 or more", primaries)
+	}
+	if fellBehind == 0 {
+		t.Error("no pod that lost its role fell behind")
+	}
+}
+
+// The startup probe holds liveness back; a hang is found by its second failure.
+func TestStartupThenLiveness(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"startup-then-liveness", "--timeout", "90s", "--crash-loop-initial", "1s",
+		"--until", "pod/loader-0 restarts=1", "--until", "pod/loader-0 event=Unhealthy:Startup probe failed",
+		"--until", "pod/loader-0 label=stage:loading")
+	r.wants(t, 0)
+	startup, liveness := r.runs("Startup", "loader")[0], r.runs("Liveness", "loader")[0]
+	if n := count(startup, "Failure"); n < 2 {
+		t.Errorf("%d startup failures, want several while it loads", n)
+	}
+	if n := count(startup, "Success"); n != 1 {
+		t.Errorf("%d startup successes, want 1: it is not asked again", n)
+	}
+	if n := count(liveness, "Failure"); n != 2 {
+		t.Errorf("%d liveness failures, want 2", n)
+	}
+	heldBack(t, startup, liveness)
+	if got := r.labels("loader-0", "stage"); len(got) < 3 || !slices.Equal(got[:3], []string{"loading", "working", "loading"}) {
+		t.Errorf("stages %v", got)
+	}
+}
+
+// heldBack checks that liveness ran, and only after startup had succeeded.
+func heldBack(t *testing.T, startup, liveness []record) {
+	t.Helper()
+	at := slices.IndexFunc(startup, func(one record) bool { return one.Probe.Result == "Success" })
+	if at < 0 || len(liveness) == 0 {
+		t.Fatalf("startup succeeded at %d of %d, liveness ran %d times", at, len(startup), len(liveness))
+	}
+	if liveness[0].Time.Before(startup[at].Time) {
+		t.Errorf("liveness ran at %s, before startup succeeded at %s", liveness[0].Time, startup[at].Time)
+	}
+}
+
+// The whole server serves throughout, while its service opens and closes.
+func TestGRPCServer(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"grpc", "--timeout", "60s",
+		"--until", "pod/queue-* event=KruiseProbeFailed", "--until", "pod/queue-* label=intake:closed", "--until", "pod/queue-* condition=Ready")
+	r.wants(t, 0)
+	r = r.beforeStop()
+	for _, pod := range []string{"queue-0", "queue-1"} {
+		// A first probe that comes before the server listens says closed.
+		intake := r.labels(pod, "intake")
+		if at := slices.Index(intake, "open"); at < 0 || !slices.Contains(intake[at:], "closed") {
+			t.Errorf("%s: intake went through %v, want open and then closed", pod, intake)
+		}
+		if ready := r.conditions(pod, "Ready"); len(ready) == 0 || ready[len(ready)-1] != "True" || slices.Index(ready, "True") != len(ready)-1 {
+			t.Errorf("%s: Ready went through %v, want it to stay True", pod, ready)
+		}
+	}
+}
