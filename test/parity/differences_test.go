@@ -1,0 +1,295 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/prober/results"
+	kubehttp "k8s.io/kubernetes/pkg/probe/http"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// The tests here hold the differences that docs/judging.md lists: what the kubelet does,
+// and what Seamark does in its place. One that fails is a line of that table gone wrong.
+
+// TestFreshContainer: the kubelet assumes a result for a container that it has not asked,
+// each kind of probe another; Seamark says Unknown, or nothing before the first result.
+func TestFreshContainer(t *testing.T) {
+	cases := map[kind]results.Result{readiness: results.Failure, liveness: results.Success, startup: results.Unknown}
+	for k, want := range cases {
+		t.Run(string(k), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, k)
+				b.answers(errNoAnswer)
+				b.containerRuns("c1", k != startup)
+				pod := podWith(k, execProbe())
+				b.manager.AddPod(t.Context(), pod)
+				synctest.Wait()
+				b.manager.RemovePod(pod)
+				if diff := cmp.Diff([]results.Result{want}, b.initial); diff != "" {
+					t.Errorf("the kubelet assumes (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+	judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
+	judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true})
+	if got := judge.State().State; got != "" {
+		t.Errorf("Seamark says %q before any result", got)
+	}
+	judge.Outcome(time.Now(), probe.Outcome{Success: true})
+	judge.ContainerChanged(time.Now(), streak.Container{ID: "c2", Running: true})
+	if got := judge.State().State; got != "Unknown" {
+		t.Errorf("Seamark says %q of a new container, want Unknown", got)
+	}
+}
+
+// TestStreakAcrossRestart: the kubelet counts two failures of the old container and one of
+// the new as three in a row; Seamark counts one.
+func TestStreakAcrossRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := execProbe(func(p *corev1.Probe) { p.FailureThreshold = 3 })
+		b := newBench(t, readiness)
+		b.answers(exited())
+		b.containerRuns("c1", true)
+		pod := podWith(readiness, spec)
+		b.manager.AddPod(t.Context(), pod)
+		judge := streak.New(streak.PolicyOf(spec), time.Time{})
+		judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true, StartedAt: time.Now()})
+		pass(15 * time.Second)
+		for range b.count() {
+			judge.Outcome(time.Now(), probe.Outcome{})
+		}
+		b.containerRuns("c2", true)
+		judge.ContainerChanged(time.Now(), streak.Container{ID: "c2", Running: true, StartedAt: time.Now()})
+		pass(10 * time.Second)
+		judge.Outcome(time.Now(), probe.Outcome{})
+		b.manager.RemovePod(pod)
+		if theirs, ours := b.state("c2"), judge.State().State; theirs != "Failed" || ours != "" {
+			t.Errorf("after %s the kubelet says %q, want Failed, and Seamark %q, want no result", b.times(), theirs, ours)
+		}
+	})
+}
+
+// TestContainerGone: the kubelet keeps the result of a container that its status no longer
+// has; Seamark says Failed.
+func TestContainerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, readiness)
+		b.containerRuns("c1", true)
+		pod := podWith(readiness, execProbe())
+		b.manager.AddPod(t.Context(), pod)
+		judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
+		judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true, StartedAt: time.Now()})
+		judge.Outcome(time.Now(), probe.Outcome{Success: true})
+		synctest.Wait()
+		b.set()
+		judge.ContainerGone(time.Now())
+		pass(30 * time.Second)
+		b.manager.RemovePod(pod)
+		if theirs, ours := b.state("c1"), judge.State().State; theirs != "Succeeded" || ours != "Failed" {
+			t.Errorf("the kubelet says %q, want Succeeded, and Seamark %q, want Failed", theirs, ours)
+		}
+	})
+}
+
+// sideBySide runs both sides on one probe and returns when each ran it. happen is told of
+// both, and takes as long as it passes.
+func sideBySide(t *testing.T, spec *corev1.Probe, happen func(b *bench, a *agent, pod *corev1.Pod)) (theirs, ours string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, readiness)
+		b.containerRuns("c1", true)
+		pod := podWith(readiness, spec)
+		b.manager.AddPod(t.Context(), pod)
+		a := newAgent(t, 0)
+		a.containerRuns("c1")
+		a.plan(t, spec)
+		happen(b, a, pod)
+		b.manager.RemovePod(pod)
+		synctest.Wait()
+		theirs, ours = b.times(), a.times()
+	})
+	return theirs, ours
+}
+
+// TestRunTimesThatDiffer has what makes the two sides run their probes at other times.
+func TestRunTimesThatDiffer(t *testing.T) {
+	cases := map[string]struct {
+		spec         *corev1.Probe
+		happen       func(b *bench, a *agent, pod *corev1.Pod)
+		theirs, ours string
+	}{
+		"a new container is probed at once, not at the next tick": {
+			spec: execProbe(),
+			happen: func(b *bench, a *agent, _ *corev1.Pod) {
+				pass(13 * time.Second)
+				b.containerRuns("c2", true)
+				a.containerRuns("c2")
+				pass(12 * time.Second)
+			},
+			theirs: "0s c1, 10s c1, 20s c2", ours: "0s c1, 10s c1, 13s c2, 23s c2",
+		},
+		"the initial delay ends when it ends, not at the next tick": {
+			spec:   execProbe(func(p *corev1.Probe) { p.InitialDelaySeconds = 13 }),
+			happen: func(*bench, *agent, *corev1.Pod) { pass(35 * time.Second) },
+			theirs: "20s c1, 30s c1", ours: "13s c1, 23s c1, 33s c1",
+		},
+		"a pod's status in the making runs no probe": {
+			spec: execProbe(),
+			happen: func(b *bench, _ *agent, pod *corev1.Pod) {
+				b.answers(exited())
+				pass(13 * time.Second)
+				status, _ := provider{bench: b}.GetPodStatus(pod.UID)
+				b.manager.UpdatePodStatus(t.Context(), pod, &status)
+				pass(2 * time.Second)
+			},
+			theirs: "0s c1, 10s c1, 13s c1", ours: "0s c1, 10s c1",
+		},
+		"an edit is in force at once, not in the next pod": {
+			spec: execProbe(),
+			happen: func(b *bench, a *agent, _ *corev1.Pod) {
+				edited := execProbe(func(p *corev1.Probe) { p.PeriodSeconds = 3 })
+				pass(12 * time.Second)
+				b.manager.AddPod(t.Context(), podWith(readiness, edited))
+				a.plan(t, edited)
+				pass(5 * time.Second)
+			},
+			theirs: "0s c1, 10s c1", ours: "0s c1, 10s c1, 12s c1, 15s c1",
+		},
+		"a container that has not passed its startup probe is probed": {
+			spec: execProbe(),
+			happen: func(b *bench, a *agent, _ *corev1.Pod) {
+				pass(time.Second)
+				b.containerRuns("c2", false)
+				a.containerRuns("c2")
+				pass(15 * time.Second)
+			},
+			theirs: "0s c1", ours: "0s c1, 1s c2, 11s c2",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			theirs, ours := sideBySide(t, tc.spec, tc.happen)
+			if diff := cmp.Diff([]string{tc.theirs, tc.ours}, []string{theirs, ours}); diff != "" {
+				t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHold: the kubelet's liveness and startup probes rest after their verdict until the
+// container is a new one. A marker's probe goes on: it has no container to restart.
+func TestHold(t *testing.T) {
+	for k, err := range map[kind]error{liveness: exited(), startup: nil} {
+		t.Run(string(k), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, k)
+				b.answers(err)
+				b.containerRuns("c1", k != startup)
+				pod := podWith(k, execProbe())
+				b.manager.AddPod(t.Context(), pod)
+				a := newAgent(t, 0)
+				a.containerRuns("c1")
+				a.plan(t, execProbe())
+				pass(25 * time.Second)
+				b.manager.RemovePod(pod)
+				synctest.Wait()
+				if b.times() != "0s c1" || a.times() != "0s c1, 10s c1, 20s c1" {
+					t.Errorf("the kubelet ran at %s, Seamark at %s", b.times(), a.times())
+				}
+			})
+		})
+	}
+}
+
+// TestCommandAsWritten: the kubelet replaces $(NAME) in a command by the container's plain
+// variables, and $$ by $; Seamark runs the command as it is written.
+func TestCommandAsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := execProbe()
+		spec.Exec.Command = []string{"idle", "$(MODE)", "$$(MODE)", "$(OTHER)"}
+		b := newBench(t, readiness)
+		b.containerRuns("c1", true)
+		pod := podWith(readiness, spec)
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: "fast"}}
+		b.manager.AddPod(t.Context(), pod)
+		synctest.Wait()
+		b.manager.RemovePod(pod)
+		target, err := probe.Parse(spec, "")
+		if err != nil {
+			t.Fatalf("parse the probe: %v", err)
+		}
+		want := [][]string{{"idle", "fast", "$(MODE)", "$(OTHER)"}, {"idle", "$(MODE)", "$$(MODE)", "$(OTHER)"}}
+		if diff := cmp.Diff(want, [][]string{b.command, target.Exec.Command}); diff != "" {
+			t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestSwitchOfProtocols: the kubelet waits without end for a server that switches the
+// protocol and then says nothing; Seamark gives up, and concludes nothing.
+func TestSwitchOfProtocols(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	reply := "HTTP/1.1 101 Switch\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+	release := make(chan struct{})
+	hold := func(net.Conn, *peer, int) { <-release }
+
+	theirs := wire(then(say(reply), hold))(t)
+	request, err := kubehttp.NewRequestForHTTPGetAction(at(httpGet(), theirs.port).HTTPGet, &corev1.Container{}, theirs.ip, "probe")
+	if err != nil {
+		t.Fatalf("make the request: %v", err)
+	}
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		_, _, _ = kubehttp.New(false).Probe(request, timeout)
+	}()
+	ours := wire(then(say(reply), hold))(t)
+	if got := seamark(t, at(httpGet(), ours.port), ours.ip, timeout); got.Judgement != nothing {
+		t.Errorf("Seamark says %+v, want nothing", got)
+	}
+	select {
+	case <-returned:
+		t.Error("the kubelet's probe has returned: no difference any more")
+	default:
+	}
+	close(release)
+	<-returned
+}
+
+// TestRefusedProbes: what the kubelet asks in vain, or asks of other hosts, Seamark does
+// not take into a plan.
+func TestRefusedProbes(t *testing.T) {
+	cases := map[string]struct {
+		spec *corev1.Probe
+		want judgement
+		says string
+	}{
+		"a path with a scheme and no host": {httpGet(path("mailto:x")), failure, "httpGet.path"},
+		"a colon before the first slash":   {httpGet(path("a:b/c%")), failure, "httpGet.path"},
+		"a host of its own":                {httpGet(func(a *corev1.HTTPGetAction) { a.Host = "127.0.0.1" }), success, "httpGet.host"},
+		"a scheme in lower case":           {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "http" }), success, "httpGet.scheme"},
+		"another scheme":                   {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), failure, "httpGet.scheme"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := wire(say(ok))(t)
+			theirs := kubelet(t, at(tc.spec, server.port), server.ip, ample)
+			ours := seamark(t, at(tc.spec, server.port), server.ip, ample)
+			if theirs.Judgement != tc.want || ours.Judgement != refused || !strings.Contains(ours.Message, tc.says) {
+				t.Errorf("the kubelet says %+v, want %s; Seamark %+v, want a refusal of %s", theirs, tc.want, ours, tc.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	osexec "os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	remote "k8s.io/cri-client/pkg"
+	kubeexec "k8s.io/kubernetes/pkg/probe/exec"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
+)
+
+// process is a runtime whose containers are processes of this machine.
+type process struct{}
+
+// ExecSync runs a command, as a container runtime does for both sides.
+func (process) ExecSync(ctx context.Context, _ string, command []string, timeout time.Duration) (stdout, stderr []byte, code int32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var out, errs bytes.Buffer
+	run := osexec.CommandContext(ctx, command[0], command[1:]...)
+	run.Stdout, run.Stderr = &out, &errs
+	err = run.Run()
+	var exit *osexec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, 0, ctx.Err()
+	case errors.As(err, &exit):
+		return out.Bytes(), errs.Bytes(), int32(exit.ExitCode()), nil
+	case err != nil:
+		return nil, nil, 0, err
+	}
+	return out.Bytes(), errs.Bytes(), 0, nil
+}
+
+// inContainer is the command as the kubelet's prober knows it: it starts it, and gets both
+// streams in one, stdout first, and the errors of the kubelet's runtime client.
+type inContainer struct {
+	utilexec.Cmd
+
+	command []string
+	timeout time.Duration
+	out     io.Writer
+}
+
+func (c *inContainer) SetStdout(out io.Writer) { c.out = out }
+func (c *inContainer) SetStderr(out io.Writer) { c.out = out }
+func (c *inContainer) Wait() error             { return nil }
+
+func (c *inContainer) Start() error {
+	stdout, stderr, code, err := process{}.ExecSync(context.Background(), "c1", c.command, c.timeout)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: after %s", remote.ErrCommandTimedOut, c.timeout)
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = c.out.Write(append(stdout, stderr...))
+	if code != 0 {
+		return utilexec.CodeExitError{Err: errors.New("exited"), Code: int(code)}
+	}
+	return nil
+}
+
+// TestExec runs real commands. The messages are the same where a command writes to one
+// stream, and says something at all; the other cases are Seamark's own, with their reasons
+// in docs/judging.md.
+func TestExec(t *testing.T) {
+	shell := func(script string) []string { return []string{"sh", "-c", script} }
+	cases := map[string]struct {
+		command []string
+		timeout time.Duration
+		want    judgement
+		words   sameWords
+		said    string
+	}{
+		"success":                   {shell("echo idle"), ample, success, verbatim, "idle"},
+		"success, silent":           {shell("true"), ample, success, verbatim, ""},
+		"failure":                   {shell("echo busy; exit 1"), ample, failure, verbatim, "busy"},
+		"failure on stderr":         {shell("echo busy >&2; exit 2"), ample, failure, verbatim, "busy"},
+		"success on stderr":         {shell("echo idle >&2"), ample, success, verbatim, "idle"},
+		"exit 255":                  {shell("echo x; exit 255"), ample, failure, verbatim, "x"},
+		"many lines":                {shell("echo a; echo; echo b"), ample, success, verbatim, "a\n\nb"},
+		"no UTF-8":                  {shell(`printf 'a\377b'`), ample, success, verbatim, "a\ufffdb"},
+		"100 KiB":                   {shell("yes | head -c 102400"), ample, success, verbatim, "y\ny"},
+		"100 KiB and failure":       {shell("yes | head -c 102400; exit 1"), ample, failure, verbatim, "y\ny"},
+		"arguments are not a shell": {[]string{"echo", "$HOME", "a  b", ";", "|"}, ample, success, verbatim, "$HOME a  b ; |"},
+		"both streams":              {shell("echo out; echo err >&2"), ample, success, verbatim, "out\nerr"},
+		"both, no line's end":       {shell("printf out; printf err >&2"), ample, success, ownWords, "out\nerr"},
+		"both, much of the first":   {shell("yes | head -c 102400; echo boom >&2; exit 1"), ample, failure, ownWords, "\nboom"},
+		"failure, silent":           {shell("exit 3"), ample, failure, ownWords, "exited with code 3"},
+		"killed":                    {shell("kill -9 $$"), ample, failure, ownWords, "exited with code"},
+		"too slow":                  {[]string{"sleep", "60"}, time.Second, failure, ownWords, "timed out after 1s"},
+		"no such program":           {[]string{"/no/such/program"}, ample, nothing, ownWords, "no such file"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs := verdict{Judgement: nothing}
+			result, message, err := kubeexec.New().Probe(&inContainer{command: tc.command, timeout: tc.timeout})
+			if err == nil {
+				theirs = kubeletVerdict(t, result, message)
+			}
+			target := probe.Target{Handler: probe.HandlerExec, Timeout: tc.timeout, Exec: &probe.Exec{Command: tc.command}}
+			ours := seamarkVerdict(exec.New(process{}, 1, nil).Probe(t.Context(), target))
+
+			if theirs.Judgement != tc.want || ours.Judgement != tc.want {
+				t.Errorf("the kubelet says %+v, Seamark %+v, want %s", theirs, ours, tc.want)
+			}
+			if tc.words == verbatim && theirs.Message != ours.Message {
+				t.Errorf("the kubelet's message is %q, Seamark's %q", theirs.Message, ours.Message)
+			}
+			if !strings.Contains(ours.Message, tc.said) {
+				t.Errorf("the message %q does not say %q", ours.Message, tc.said)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kubeprobe "k8s.io/kubernetes/pkg/probe"
+
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// TestPorts resolves the ports of probes, named and numbered.
+func TestPorts(t *testing.T) {
+	ports := []corev1.ContainerPort{
+		{Name: "web", ContainerPort: 8080}, {Name: "web", ContainerPort: 8081}, {Name: "udp", ContainerPort: 53, Protocol: corev1.ProtocolUDP},
+		{Name: "7070", ContainerPort: 7071}, {Name: "odd", ContainerPort: 70000}, {Name: "zero"}, {ContainerPort: 9090},
+		{Name: "host", ContainerPort: 80, HostPort: 8000},
+	}
+	for name, port := range map[string]intstr.IntOrString{
+		"a number": intstr.FromInt32(80), "the least": intstr.FromInt32(1), "the most": intstr.FromInt32(65535),
+		"zero": intstr.FromInt32(0), "negative": intstr.FromInt32(-1), "too much": intstr.FromInt32(65536),
+		"a name": intstr.FromString("web"), "UDP": intstr.FromString("udp"), "a host port": intstr.FromString("host"),
+		"another name": intstr.FromString("nope"), "another case": intstr.FromString("Web"),
+		"a number in letters": intstr.FromString("9000"), "a number that is a name": intstr.FromString("7070"),
+		"too much in letters": intstr.FromString("65536"), "much too much": intstr.FromString("99999999999999999999"),
+		"beyond 32 bits": intstr.FromString("4294967376"), "negative in letters": intstr.FromString("-1"), "signed": intstr.FromString("+80"),
+		"padded": intstr.FromString(" 80"), "hexadecimal": intstr.FromString("0x50"), "octal": intstr.FromString("0080"), "grouped": intstr.FromString("8_0"),
+		"a name of a bad port": intstr.FromString("odd"), "a name of no port": intstr.FromString("zero"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := kubeprobe.ResolveContainerPort(port, &corev1.Container{Ports: ports})
+			if err != nil {
+				want = 0
+			}
+			if got := plannedPort(t, ports, port); got != want {
+				t.Errorf("the kubelet resolves %s to %d, Seamark to %d", port.String(), want, got)
+			}
+		})
+	}
+}
+
+// plannedPort is the port in the plan of a pod, 0 where the probe does not come into it.
+func plannedPort(t *testing.T, ports []corev1.ContainerPort, port intstr.IntOrString) int {
+	t.Helper()
+	pod := builders.Pod("ns", "pod").Node("node").Build()
+	pod.Spec.Containers[0].Ports = ports
+	pod.Labels = map[string]string{"app": "game"}
+	marker := builders.Marker("ns", "m").Selector("app", "game").
+		Probe(builders.Probe("p").Container(pod.Spec.Containers[0].Name)).Build()
+	marker.Spec.Probes[0].Probe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		t.Fatalf("compile the marker: %v", err)
+	}
+	spec := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
+	if len(spec.PodProbes) == 0 {
+		return 0
+	}
+	return spec.PodProbes[0].Probes[0].Probe.TCPSocket.Port.IntValue()
+}

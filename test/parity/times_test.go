@@ -1,0 +1,195 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package parity_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// agent is Seamark's worker in the same bubble as a bench, with one probe.
+type agent struct {
+	*worker.Worker
+	start  time.Time
+	answer func(n int) (time.Duration, error)
+
+	mu   sync.Mutex
+	runs []string
+}
+
+// newAgent starts a worker that stops with the test.
+func newAgent(t *testing.T, spread float64) *agent {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &agent{start: time.Now(), answer: func(int) (time.Duration, error) { return 0, nil }}
+	a.Worker = worker.New(worker.Options{
+		Prober: probe.Set{probe.HandlerExec: a}, Sink: sink{}, Observe: func(worker.Run) {},
+		Rand: func() float64 { return spread },
+	})
+	done := make(chan struct{})
+	go func() { defer close(done); a.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return a
+}
+
+// sink lets states go.
+type sink struct{}
+
+func (sink) ProbeChanged(probeid.Key, streak.State, *streak.Transition) {}
+func (sink) ProbeGone(probeid.Key)                                      {}
+
+func (a *agent) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
+	a.mu.Lock()
+	a.runs = append(a.runs, fmt.Sprint(time.Since(a.start), " ", target.ContainerID))
+	n := len(a.runs)
+	a.mu.Unlock()
+	took, err := a.answer(n)
+	if took > 0 {
+		<-time.After(took)
+	}
+	return probe.Outcome{Success: true}, err
+}
+
+func (a *agent) times() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.runs, ", ")
+}
+
+// plan puts a probe in force.
+func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
+	t.Helper()
+	a.SetPlan([]worker.Probe{planned(t, spec)}, func() {})
+	synctest.Wait()
+}
+
+func planned(t *testing.T, spec *corev1.Probe) worker.Probe {
+	t.Helper()
+	target, err := probe.Parse(spec, "")
+	if err != nil {
+		t.Fatalf("parse the probe: %v", err)
+	}
+	return worker.Probe{
+		Key:    probeid.Key{Container: podContainer(), ID: probeid.ID{Marker: "m", Probe: "p"}},
+		Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,
+	}
+}
+
+func podContainer() probeid.Container { return probeid.Container{PodUID: podUID, Name: container} }
+
+// containerRuns tells of a container that starts now.
+func (a *agent) containerRuns(id string) {
+	a.ContainerChanged(podContainer(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
+	a.ContainersSynced()
+	synctest.Wait()
+}
+
+// TestTimes has both sides probe a container that runs, and compares when they do.
+func TestTimes(t *testing.T) {
+	delay := func(seconds int32) func(*corev1.Probe) {
+		return func(p *corev1.Probe) { p.InitialDelaySeconds = seconds }
+	}
+	cases := map[string]struct {
+		edit func(*corev1.Probe)
+		// took is how long each run takes, and err whether it gives no answer.
+		took []time.Duration
+		err  error
+		want string
+	}{
+		"at once and then every period":    {edit: delay(0), want: "0s c1, 10s c1, 20s c1, 30s c1"},
+		"another period":                   {edit: func(p *corev1.Probe) { p.PeriodSeconds = 12 }, want: "0s c1, 12s c1, 24s c1"},
+		"a delay of one period":            {edit: delay(10), want: "10s c1, 20s c1, 30s c1"},
+		"a delay of three periods":         {edit: delay(30), want: "30s c1"},
+		"runs that take long":              {edit: delay(0), took: []time.Duration{9 * time.Second, 9 * time.Second}, want: "0s c1, 10s c1, 20s c1, 30s c1"},
+		"a run that takes over a period":   {edit: delay(0), took: []time.Duration{13 * time.Second}, want: "0s c1, 13s c1, 20s c1, 30s c1"},
+		"a run that takes over two":        {edit: delay(0), took: []time.Duration{25 * time.Second}, want: "0s c1, 25s c1, 30s c1"},
+		"two runs that take over a period": {edit: delay(0), took: []time.Duration{13 * time.Second, 13 * time.Second}, want: "0s c1, 13s c1, 26s c1, 30s c1"},
+		"three runs for an answer":         {edit: func(p *corev1.Probe) { p.PeriodSeconds = 20 }, err: errNoAnswer, want: "0s c1, 0s c1, 0s c1, 20s c1, 20s c1, 20s c1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec := execProbe(tc.edit)
+				duration := func(n int) time.Duration {
+					if n > len(tc.took) {
+						return 0
+					}
+					return tc.took[n-1]
+				}
+				kubelet := newBench(t, readiness)
+				kubelet.answer = func(_ string, n int) (time.Duration, string, error) { return duration(n), "", tc.err }
+				kubelet.containerRuns("c1", true)
+				pod := podWith(readiness, spec)
+				kubelet.manager.AddPod(t.Context(), pod)
+
+				seamark := newAgent(t, 0)
+				seamark.answer = func(n int) (time.Duration, error) { return duration(n), tc.err }
+				seamark.containerRuns("c1")
+				seamark.plan(t, spec)
+
+				pass(35 * time.Second)
+				kubelet.manager.RemovePod(pod)
+				synctest.Wait()
+				if diff := cmp.Diff([]string{tc.want, tc.want}, []string{kubelet.times(), seamark.times()}); diff != "" {
+					t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestSpreadAfterStart has both sides start with many probes: the first of each comes at
+// random within one period.
+func TestSpreadAfterStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 40
+		kubelet := freshBench(readiness)
+		kubelet.containerRuns("c1", true)
+		pods := make([]*corev1.Pod, 0, many)
+		for i := range many {
+			pod := podWith(readiness, execProbe())
+			pod.UID = types.UID(fmt.Sprint("uid-", i))
+			kubelet.manager.AddPod(t.Context(), pod)
+			pods = append(pods, pod)
+		}
+		agents := make([]*agent, 0, many)
+		for i := range many {
+			seamark := newAgent(t, float64(i)/many)
+			seamark.containerRuns("c1")
+			seamark.plan(t, execProbe())
+			agents = append(agents, seamark)
+		}
+		pass(5 * time.Second)
+		if early := kubelet.count(); early == 0 || early == many {
+			t.Errorf("%d of the kubelet's %d probes have run after half a period", early, many)
+		}
+		pass(5*time.Second - 1)
+		if all := kubelet.count(); all != many {
+			t.Errorf("%d of the kubelet's %d probes have run after a period", all, many)
+		}
+		for i, seamark := range agents {
+			if want := fmt.Sprint(time.Duration(i)*10*time.Second/many, " c1"); seamark.times() != want {
+				t.Errorf("Seamark's first run is at %s, want %s", seamark.times(), want)
+			}
+		}
+		for _, pod := range pods {
+			kubelet.manager.RemovePod(pod)
+		}
+		pass(10 * time.Second)
+	})
+}
