@@ -21,6 +21,9 @@ import (
 
 func TestMain(m *testing.M) {
 	local.Reaper()
+	if file := os.Getenv(crashManifest); file != "" {
+		runToCrash(file)
+	}
 	goleak.VerifyTestMain(m)
 }
 

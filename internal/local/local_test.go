@@ -47,8 +47,8 @@ spec:
 `)
 	b.await(
 		"game-0 phase Pending",
-		"game-0/server event Normal Started Container started",
 		"game-0 condition Initialized=True",
+		"game-0/server event Normal Started Container started",
 		"game-0 phase Running",
 	)
 	b.await("game-1/server stdout: hello from game-1 at 127.")

@@ -152,7 +152,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) begin(now time.Time) {
 	for _, p := range l.pods {
 		l.tell(p.phaseChange(now))
-		l.act(now, p, p.machine.Advance(now))
+		p.dirty = true
 	}
 }
 
@@ -165,11 +165,7 @@ func (l *loop) turn() bool {
 		job(l, time.Now())
 	}
 	now := time.Now()
-	for _, p := range l.pods {
-		if due, ok := p.machine.Due(); ok && !due.After(now) {
-			l.act(now, p, p.machine.Advance(now))
-		}
-	}
+	l.advance(now)
 	l.settle(now)
 	over := l.stopping
 	for _, p := range l.pods {
@@ -182,6 +178,20 @@ func (l *loop) turn() bool {
 		l.options.Observe(change)
 	}
 	return over
+}
+
+// advance has the machines go on, once the statuses have shown what has happened to them.
+func (l *loop) advance(now time.Time) {
+	for _, p := range l.pods {
+		due, ok := p.machine.Due()
+		if !p.dirty && (!ok || due.After(now)) {
+			continue
+		}
+		if p.dirty {
+			l.refreshStatus(now, p)
+		}
+		l.act(now, p, p.machine.Advance(now))
+	}
 }
 
 // settle brings everything in line with what has happened: the pods' statuses, the plan,

@@ -18,13 +18,13 @@ import (
 func (l *loop) refreshStatuses(now time.Time) {
 	for _, p := range l.pods {
 		if p.dirty {
-			p.dirty = false
 			l.refreshStatus(now, p)
 		}
 	}
 }
 
 func (l *loop) refreshStatus(now time.Time, p *pod) {
+	p.dirty = false
 	before := p.object.Status
 	p.object.Status = podstatus.Of(now, p.object, p.machine)
 	after := &p.object.Status

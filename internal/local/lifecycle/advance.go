@@ -10,7 +10,7 @@ import (
 )
 
 // Advance does what is due at now: it starts what may start and goes on with what is being
-// stopped. Call it to begin, and when Due has come.
+// stopped. Call it to begin, after what has happened, and when Due has come.
 func (p *Pod) Advance(now time.Time) []Action {
 	var actions []Action
 	if !p.stopped && !p.ended {
@@ -157,7 +157,9 @@ func (p *Pod) HookEnded(now time.Time, name, id string, hook *corev1.LifecycleHa
 	return nil
 }
 
-// ContainerEnded takes in that the processes of a container have ended.
+// ContainerEnded takes in that the processes of a container have ended. What follows from
+// it for the pod, Advance does: a status between the two shows the container as ended, as
+// the kubelet's does.
 func (p *Pod) ContainerEnded(now time.Time, name string, exit Exit) []Action {
 	c := p.Container(name)
 	if c == nil || c.ID != exit.ID || !c.Active() {
@@ -179,17 +181,16 @@ func (p *Pod) exited(now time.Time, c *Container, exit Exit) []Action {
 	c.Phase, c.Startup, c.Ready, c.stop = Exited, false, false, stop{}
 	c.Exit, c.RestartAt, c.Delay = &exit, time.Time{}, 0
 	if p.stopped || p.ended {
-		return p.Advance(now)
+		return nil
 	}
-	var actions []Action
 	if at, delay := p.restart(now, c, probe); !at.IsZero() {
 		c.RestartAt, c.Delay = at, delay
 		if at.After(now) {
-			actions = append(actions, c.tell(true, ReasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)",
-				c.Spec.Name, p.pod.Name, p.pod.Namespace, p.pod.UID))
+			return []Action{c.tell(true, ReasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)",
+				c.Spec.Name, p.pod.Name, p.pod.Namespace, p.pod.UID)}
 		}
 	}
-	return append(actions, p.Advance(now)...)
+	return nil
 }
 
 // restart returns when the container starts again after Exit, and the delay in that. Zero
