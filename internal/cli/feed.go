@@ -6,6 +6,7 @@ package cli
 import (
 	"sync"
 
+	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -15,7 +16,7 @@ type feed struct {
 	mu      sync.Mutex
 	ready   sync.Cond
 	changes []local.Change
-	ended   bool
+	stage   table.Stage
 }
 
 func newFeed() *feed {
@@ -31,11 +32,11 @@ func (f *feed) put(change local.Change) {
 	f.ready.Signal()
 }
 
-// end says that no more changes come.
-func (f *feed) end() {
+// reach says how far the run has come.
+func (f *feed) reach(stage table.Stage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = true
+	f.stage = stage
 	f.ready.Signal()
 }
 
@@ -43,17 +44,17 @@ func (f *feed) end() {
 func (f *feed) next() []local.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.changes) == 0 && !f.ended {
+	for len(f.changes) == 0 && f.stage != table.Ended {
 		f.ready.Wait()
 	}
 	return f.take()
 }
 
-// Take returns the changes that there are, without waiting, and whether more may come.
-func (f *feed) Take() ([]local.Change, bool) {
+// poll returns the changes that there are, without waiting, and how far the run has come.
+func (f *feed) poll() ([]local.Change, table.Stage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.take(), !f.ended
+	return f.take(), f.stage
 }
 
 func (f *feed) take() []local.Change {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
 )
@@ -32,8 +33,8 @@ type end struct {
 
 // display shows the changes of a run until there are no more.
 type display interface {
-	// Show returns once the feed has ended, or with the error for which it can't go on.
-	Show(changes *feed) error
+	// Show returns once the session has ended, or with the error for which it can't go on.
+	Show(s *session) error
 }
 
 // session is one run of pods and all that follows it.
@@ -47,6 +48,8 @@ type session struct {
 	mu    sync.Mutex
 	watch *until.Watch
 	done  bool
+	// last are the pods as they stood at the end of the run, before they were stopped.
+	last []local.PodView
 }
 
 func newSession(expressions []until.Expression, logs bool) *session {
@@ -89,6 +92,29 @@ func (s *session) verdicts() []until.Verdict {
 	return s.watch.Verdicts()
 }
 
+// Take returns what has changed, and how far the run has come.
+func (s *session) Take() ([]local.Change, table.Stage) { return s.feed.poll() }
+
+// Snapshot returns the pods as they stand, or stood before they were stopped.
+func (s *session) Snapshot() []local.PodView {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	if last != nil {
+		return last
+	}
+	return s.runner.Snapshot()
+}
+
+// stop keeps how the pods stand, as they are to be stopped.
+func (s *session) stop() {
+	last := s.runner.Snapshot()
+	s.mu.Lock()
+	s.last = last
+	s.mu.Unlock()
+	s.feed.reach(table.Stopping)
+}
+
 // run runs the pods until all expressions hold, the timeout, where it is not zero, has
 // passed, or ctx or an interrupt ends it; a further interrupt kills the pods. It returns
 // when all has ended and everything is shown.
@@ -99,7 +125,7 @@ func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-c
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		showErr = d.Show(s.feed)
+		showErr = d.Show(s)
 		if showErr != nil {
 			cancel()
 		}
@@ -113,13 +139,14 @@ func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-c
 		start := time.Now()
 		e.reason = s.await(ctx, timeout, interrupts, finished)
 		e.after = time.Since(start)
+		s.stop()
 		cancel()
 		s.killOn(interrupts, finished)
 	})
 	err := s.runner.Run(ctx)
 	close(finished)
 	watching.Wait()
-	s.feed.end()
+	s.feed.reach(table.Ended)
 	<-shown
 	return e, errors.Join(err, showErr)
 }

@@ -1,0 +1,351 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/local"
+)
+
+func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 0, time.Local) }
+
+// game is a pod with a marker's probe.
+func game(name, idle, message string) local.PodView {
+	state, cost := v1alpha1.ProbeSucceeded, "-10"
+	status := corev1.ConditionTrue
+	if idle != "true" {
+		state, cost, status = v1alpha1.ProbeFailed, "10", corev1.ConditionFalse
+	}
+	return local.PodView{
+		Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        name,
+				Labels:      map[string]string{"app": "game", "idle": idle},
+				Annotations: map[string]string{"controller.kubernetes.io/pod-deletion-cost": cost},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "game"}}},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning,
+				Conditions: []corev1.PodCondition{
+					{Type: "PodScheduled", Status: "True"}, {Type: "Ready", Status: "True"}, {Type: "game.io/idle", Status: status},
+				},
+			},
+		},
+		Probes: []local.Probe{{
+			Type: local.ProbeMarker, Marker: "game", Name: "idle", Container: "game", State: state,
+			Output: message, LastProbe: noon(), Streak: 3, Threshold: 1,
+		}},
+		MarkedLabels:      []string{"idle"},
+		MarkedAnnotations: []string{"controller.kubernetes.io/pod-deletion-cost"},
+		MarkedConditions:  []string{"game.io/idle"},
+	}
+}
+
+// crashing is a pod whose second container ends again and again.
+func crashing() local.PodView {
+	return local.PodView{
+		Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}, {Name: "proxy"}}},
+			Status: corev1.PodStatus{
+				Phase:      corev1.PodRunning,
+				Conditions: []corev1.PodCondition{{Type: "Ready", Status: "False"}},
+				ContainerStatuses: []corev1.ContainerStatus{
+					{Name: "web", RestartCount: 1},
+					{Name: "proxy", RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}},
+				},
+			},
+		},
+		Probes: []local.Probe{
+			{Type: local.ProbeStartup, Container: "web", State: "Unknown", Error: "no\nanswer", LastProbe: noon()},
+			{Type: local.ProbeLiveness, Container: "proxy"},
+			{Type: local.ProbeMarker, Marker: "m", Name: "p", Container: "proxy", State: "Failed", Message: "container is not running"},
+		},
+	}
+}
+
+func lines(views []local.PodView, width int) []string {
+	var out []string
+	for _, line := range tableLines(rowsOf(views), width, newPainter()) {
+		out = append(out, ansi.Strip(line))
+	}
+	return out
+}
+
+func TestTable(t *testing.T) {
+	for name, test := range map[string]struct {
+		views []local.PodView
+		width int
+		want  []string
+	}{
+		"80 columns": {
+			views: []local.PodView{game("game-0", "true", "idle"), game("game-1", "false", "playing match 3\nfor 20 s")}, width: 80,
+			want: []string{
+				"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
+				"game-0       Running            Ready=True idle=True idle=true",
+				"                                pod-deletion-cost=-10",
+				"  game#idle  Succeeded  3/1     idle",
+				"game-1       Running            Ready=True idle=False idle=false",
+				"                                pod-deletion-cost=10",
+				"  game#idle  Failed     3/1     playing match 3 for 20 s",
+			},
+		},
+		"wide enough for whole keys": {
+			views: []local.PodView{game("game-0", "true", "idle")}, width: 130,
+			want: []string{
+				"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
+				"game-0       Running            Ready=True game.io/idle=True idle=true controller.kubernetes.io/pod-deletion-cost=-10",
+				"  game#idle  Succeeded  3/1     idle",
+			},
+		},
+		"narrow": {
+			views: []local.PodView{game("game-with-a-long-name-0", "true", "a message that does not fit in here")}, width: 60,
+			want: []string{
+				"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
+				"game-with-…  Running            Ready=True idle=True",
+				"                                idle=true",
+				"                                pod-deletion-cost=-10",
+				"  game#idle  Succeeded  3/1     a message that does not fit…",
+			},
+		},
+		"restarts, errors and what has no result": {
+			views: []local.PodView{crashing()}, width: 80,
+			want: []string{
+				"POD / PROBE         STATE             STREAK      MARKS / MESSAGE",
+				"web                 CrashLoopBackOff  3 restarts  Ready=False",
+				"  startup (web)     Unknown                       could not be run: no answer",
+				"  liveness (proxy)  -",
+				"  m#p (proxy)       Failed                        container is not running",
+			},
+		},
+		"no pods": {width: 80, want: []string{"POD / PROBE  STATE  STREAK  MARKS / MESSAGE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := lines(test.views, test.width)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+			for _, line := range got {
+				if ansi.StringWidth(line) > test.width {
+					t.Errorf("%q is wider than %d", line, test.width)
+				}
+			}
+		})
+	}
+}
+
+func TestFilter(t *testing.T) {
+	rows := rowsOf([]local.PodView{game("game-0", "true", "idle"), game("game-1", "false", "playing match 3"), crashing()})
+	for text, want := range map[string][]string{
+		"":           {"game-0", "  game#idle", "game-1", "  game#idle", "web", "  startup (web)", "  liveness (proxy)", "  m#p (proxy)"},
+		"GAME-1":     {"game-1", "  game#idle"},
+		"match":      {"game-1", "  game#idle"},
+		"cost=10":    {"game-1", "  game#idle"},
+		"liveness":   {"web", "  liveness (proxy)"},
+		"CrashLoop":  {"web", "  startup (web)", "  liveness (proxy)", "  m#p (proxy)"},
+		"no such it": nil,
+	} {
+		t.Run(text, func(t *testing.T) {
+			var got []string
+			for _, r := range filter(rows, text) {
+				got = append(got, r.name)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// run is a source that the test moves on.
+type run struct {
+	views   []local.PodView
+	changes []local.Change
+	stage   Stage
+}
+
+func (r *run) Take() ([]local.Change, Stage) {
+	changes := r.changes
+	r.changes = nil
+	return changes, r.stage
+}
+
+func (r *run) Snapshot() []local.PodView { return r.views }
+
+// happens lets an event happen, after which the pods stand as in the views.
+func (r *run) happens(reason string, views ...local.PodView) {
+	r.views = views
+	r.changes = append(r.changes, local.Change{
+		Kind: local.KindEvent, Time: noon(), Pod: views[0].Pod.Name, Event: &local.Event{Type: "Normal", Reason: reason, Message: "m"},
+	})
+}
+
+// shown is what a model shows, without colours and the spaces at the lines' ends.
+func shown(m *Model) string {
+	var out []string
+	for _, line := range m.lines() {
+		out = append(out, strings.TrimRight(ansi.Strip(line), " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+func press(t *testing.T, m *Model, keys ...string) {
+	t.Helper()
+	special := map[string]tea.KeyPressMsg{
+		"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "down": {Code: tea.KeyDown}, "up": {Code: tea.KeyUp},
+		"pgdown": {Code: tea.KeyPgDown}, "home": {Code: tea.KeyHome}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl},
+	}
+	for _, name := range keys {
+		msg, ok := special[name]
+		if !ok {
+			msg = tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+		}
+		if msg.String() != name {
+			t.Fatalf("the key %q is called %q", name, msg.String())
+		}
+		m.Update(msg)
+	}
+}
+
+func TestScreen(t *testing.T) {
+	source := &run{}
+	source.happens("Started", game("game-0", "true", "idle"))
+	m := New(source, func() {})
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
+	m.Update(tick(noon()))
+	m.Update(tick(noon().Add(90 * time.Second)))
+	want := strings.Join([]string{
+		"seamark local  1 pods  1m30s",
+		"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
+		"game-0       Running            Ready=True idle=True idle=true",
+		"                                pod-deletion-cost=-10",
+		"  game#idle  Succeeded  3/1     idle",
+		"EVENTS",
+		"12:00:00 game-0  Normal Started: m",
+		"", "", "", "", "",
+		"/ filter  p pause  ↑↓ scroll  q quit",
+	}, "\n")
+	if diff := cmp.Diff(want, shown(m)); diff != "" {
+		t.Errorf("screen (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever the size, the screen has as many lines as there are, none too long.
+func TestScreenFits(t *testing.T) {
+	source := &run{}
+	var views []local.PodView
+	for _, name := range []string{"game-0", "game-1", "game-2", "game-3", "game-4"} {
+		views = append(views, game(name, "true", "idle"))
+	}
+	for range 50 {
+		source.happens("Started", views...)
+	}
+	m := New(source, func() {})
+	m.Update(tick(noon()))
+	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 8}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
+		m.Update(size)
+		got := m.lines()
+		if len(got) != size.Height {
+			t.Errorf("%d lines on a screen of %d", len(got), size.Height)
+		}
+		for _, line := range got {
+			if ansi.StringWidth(line) > size.Width {
+				t.Errorf("%q is wider than %d", line, size.Width)
+			}
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	begin := func() (*run, *Model, *int) {
+		source, interrupts := &run{}, 0
+		source.happens("Started", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
+		m := New(source, func() { interrupts++ })
+		m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+		m.Update(tick(noon()))
+		return source, m, &interrupts
+	}
+	has := func(t *testing.T, m *Model, want map[string]bool) {
+		t.Helper()
+		for text, there := range want {
+			if screen := shown(m); strings.Contains(screen, text) != there {
+				t.Errorf("%q is shown: %v, want %v:\n%s", text, !there, there, screen)
+			}
+		}
+	}
+	t.Run("filter", func(t *testing.T) {
+		source, m, interrupts := begin()
+		source.happens("Killing", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
+		m.Update(tick(noon()))
+		press(t, m, "/", "g", "a", "m", "e", "-", "1")
+		has(t, m, map[string]bool{"game-1 ": true, "game-0 ": false, "Killing": false, "/game-1": true})
+		press(t, m, "enter")
+		has(t, m, map[string]bool{"filter: game-1": true, "game-0 ": false})
+		press(t, m, "esc")
+		has(t, m, map[string]bool{"game-0 ": true, "Killing": true, "filter:": false})
+		// Letters that are commands elsewhere are text here.
+		press(t, m, "/", "q", "p")
+		has(t, m, map[string]bool{"/qp": true, "PAUSED": false})
+		press(t, m, "esc")
+		has(t, m, map[string]bool{"/qp": false, "game-0 ": true})
+		if *interrupts != 0 {
+			t.Errorf("%d interrupts", *interrupts)
+		}
+	})
+	t.Run("pause", func(t *testing.T) {
+		source, m, _ := begin()
+		press(t, m, "p")
+		source.happens("KruiseProbeFailed", game("game-0", "false", "playing"), game("game-1", "true", "idle"))
+		m.Update(tick(noon()))
+		has(t, m, map[string]bool{"PAUSED": true, "playing": false})
+		press(t, m, "p")
+		has(t, m, map[string]bool{"PAUSED": false, "playing": true, "KruiseProbeFailed": true})
+	})
+	t.Run("quit", func(t *testing.T) {
+		source, m, interrupts := begin()
+		press(t, m, "q")
+		has(t, m, map[string]bool{"STOPPING": true})
+		press(t, m, "ctrl+c")
+		if *interrupts != 2 {
+			t.Errorf("%d interrupts, want 2", *interrupts)
+		}
+		source.stage = Ended
+		if _, cmd := m.Update(tick(noon())); cmd == nil || cmd() != tea.Quit() {
+			t.Error("the view goes on after the run")
+		}
+	})
+	t.Run("scroll", func(t *testing.T) {
+		_, m, _ := begin()
+		m.Update(tea.WindowSizeMsg{Width: 80, Height: 11})
+		has(t, m, map[string]bool{"game-0 ": true, "game-1 ": false})
+		press(t, m, "down", "down", "down")
+		if screen := shown(m); !strings.Contains(screen, "\ngame-1 ") || strings.Contains(screen, "\ngame-0 ") {
+			t.Errorf("after three lines down:\n%s", screen)
+		}
+		press(t, m, "pgdown", "pgdown", "home")
+		has(t, m, map[string]bool{"\ngame-0 ": true})
+	})
+}
+
+// A run that stops by itself, as when all that was waited for holds, says so.
+func TestStopping(t *testing.T) {
+	source := &run{}
+	source.happens("Started", game("game-0", "true", "idle"))
+	m := New(source, func() {})
+	source.stage = Stopping
+	m.Update(tick(noon()))
+	if screen := shown(m); !strings.Contains(screen, "STOPPING") {
+		t.Errorf("screen:\n%s", screen)
+	}
+}
