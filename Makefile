@@ -39,7 +39,9 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: demo ## Show Seamark at work: the demo.
+run: ## Show Seamark at work in half a minute: game servers as local processes, without cluster or root.
+	@$(GO_BUILD) -o bin/ ./cmd/seamark
+	bin/seamark local -f examples/game-server --until 'pod/game-server-* event=KruiseProbeFailed' --timeout 1m
 
 .PHONY: demo
 demo: install ## Start a cluster, install Seamark, show a game server's pods being marked and scaled down.
@@ -51,10 +53,11 @@ demo-down: cluster-down ## Remove all that the demo started.
 .PHONY: build
 build: ## Build the programs into bin/, static and stamped with the version.
 	@$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
-	@echo "built $(addprefix bin/,$(PROGRAMS)), version $(VERSION)"
+	@$(GO_BUILD) -o bin/example-server ./examples/server
+	@echo "built $(addprefix bin/,$(PROGRAMS) example-server), version $(VERSION)"
 
 .PHONY: test
-test: test-unit test-integration test-e2e ## Run all tests. Leaves the machine as it was.
+test: test-unit test-local test-integration test-e2e ## Run all tests. Leaves the machine as it was.
 
 ##@ Cluster
 
@@ -93,6 +96,10 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 test-unit: compiler ## Run the unit tests of every module, with the race detector.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
 	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test ./...'; go -C $(m) test ./...;)
+
+.PHONY: test-local
+test-local: ## Run the examples as local processes and check what comes of them. No cluster, no root.
+	go test -count=1 ./examples/... ./test/local/...
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server and etcd, both built from source.
