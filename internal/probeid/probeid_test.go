@@ -4,6 +4,7 @@
 package probeid_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -44,6 +45,21 @@ func FuzzParse(f *testing.F) {
 		id, err := probeid.Parse(s)
 		if err == nil && id.String() != s {
 			t.Errorf("Parse(%q).String() = %q", s, id.String())
+		}
+	})
+}
+
+// FuzzString writes any two names, and reads back those that are names, and no others.
+func FuzzString(f *testing.F) {
+	for _, seed := range [][2]string{{"web", "idle"}, {"my.web", "idle"}, {"", "a"}, {"a", ""}, {"a#b", "c"}, {"a", "b#c"}, {"#", "#"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, marker, probe string) {
+		id := probeid.ID{Marker: marker, Probe: probe}
+		valid := marker != "" && probe != "" && !strings.Contains(marker+probe, "#")
+		got, err := probeid.Parse(id.String())
+		if (err == nil) != valid || valid && got != id {
+			t.Errorf("Parse(%q) = %+v, %v, want %+v: %t", id.String(), got, err, id, valid)
 		}
 	})
 }

@@ -1,0 +1,46 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package streak_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// FuzzDue runs a probe at whatever times, and holds the judge to its grid: it is never due
+// before its delay, always again after a run, and at whole periods after its first time.
+func FuzzDue(f *testing.F) {
+	f.Add(uint16(0), uint16(10), []byte{0, 10, 10, 37, 3})
+	f.Add(uint16(30), uint16(1), []byte{255, 0, 0, 1})
+	f.Add(uint16(65535), uint16(0), []byte{1, 2, 3})
+	f.Add(uint16(7), uint16(3), []byte{7, 3, 3, 2, 1, 200, 6})
+	f.Fuzz(func(t *testing.T, delay, period uint16, gaps []byte) {
+		policy := streak.Policy{
+			InitialDelay: time.Duration(delay) * time.Second, Period: max(time.Duration(period), 1) * time.Second,
+			SuccessThreshold: 1, FailureThreshold: 1,
+		}
+		judge := streak.New(policy, time.Time{})
+		running(0, "a", 0)(judge)
+		first := at(0).Add(policy.InitialDelay)
+		now := at(0)
+		for i, gap := range gaps {
+			now = now.Add(time.Duration(gap) * time.Second)
+			before, _ := judge.Due()
+			judge.Begin(now)
+			due, ok := judge.Due()
+			switch {
+			case !ok || due.Before(first):
+				t.Fatalf("run %d: due %s, %t, and first at %s", i, due, ok, first)
+			case due.Sub(first)%policy.Period != 0:
+				t.Fatalf("run %d: due %s is off the grid of %s from %s", i, due, policy.Period, first)
+			case now.Before(before) && !due.Equal(before):
+				t.Fatalf("run %d: an early run moved the time from %s to %s", i, before, due)
+			case !now.Before(before) && (!due.After(now) || due.Sub(now) > policy.Period):
+				t.Fatalf("run %d at %s: due %s, want within a period after it", i, now, due)
+			}
+		}
+	})
+}
