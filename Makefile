@@ -15,8 +15,6 @@ RUNTIME ?= containerd
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The tag of the images that `make images` makes and `make install` runs.
 IMAGE_TAG ?= dev
-# How long `make fuzz-short` runs each fuzz target.
-FUZZTIME ?= 10s
 # What `make test-e2e` hands to go test, for instance E2E_ARGS='-run TestThresholds -v'.
 E2E_ARGS ?=
 
@@ -96,6 +94,7 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 test-unit: compiler ## Run the unit tests of every module, with the race detector.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
 	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test ./...'; go -C $(m) test ./...;)
+	@$(MAKE) --no-print-directory fuzz-short
 
 .PHONY: test-local
 test-local: ## Run the examples as local processes and check what comes of them. No cluster, no root.
@@ -125,10 +124,18 @@ e2e-images:
 bench: ## Run the benchmarks.
 	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
 
+# Runs each fuzz target below the folders $(1) for the time $(2).
+FUZZ = grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' $(1) | while IFS=: read -r file target; do \
+	echo "fuzz $$(dirname $$file) $${target\#func }"; \
+	go -C "$$(dirname $$file)" test -run='^$$' -fuzz="^$${target\#func }$$" -fuzztime=$(2) .; done
+
 .PHONY: fuzz-short
-fuzz-short: ## Run each fuzz target for FUZZTIME.
-	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' ./api ./internal | while IFS=: read -r file target; do \
-		go test -run='^$$' -fuzz="^$${target#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)"; done
+fuzz-short: ## Run each fuzz target for 3 seconds, or FUZZTIME. Part of test-unit.
+	@$(call FUZZ,./api ./internal,$(or $(FUZZTIME),3s))
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, the one beside the kubelet too.
+	@$(call FUZZ,./api ./internal ./test/parity,$(or $(FUZZTIME),5m))
 
 # The race detector needs a C compiler.
 .PHONY: compiler
