@@ -145,10 +145,10 @@ func reset(conn net.Conn, _ *peer, _ int) {
 }
 
 // silent is a peer that takes no note: one that tests make by hand.
-func silent(make func(*testing.T) string) func(*testing.T) *peer {
+func silent(address func(*testing.T) string) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
-		return newPeer(t, make(t))
+		return newPeer(t, address(t))
 	}
 }
 

@@ -4,6 +4,7 @@
 package parity_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -109,7 +110,7 @@ func (p *pair) step(op byte) {
 		}
 	}
 	outcome := []error{nil, nil, exited(), exited(), errNoAnswer}[op/16%5]
-	if p.breaks && outcome != errNoAnswer {
+	if p.breaks && !errors.Is(outcome, errNoAnswer) {
 		outcome = nil
 		if p.last {
 			outcome = exited()
@@ -176,7 +177,7 @@ func (p *pair) check(before, after int, outcome error) {
 	}
 	if ran {
 		p.judge.Begin(now)
-		if outcome != errNoAnswer {
+		if !errors.Is(outcome, errNoAnswer) {
 			p.last, p.breaks = outcome == nil, false
 			p.judge.Outcome(now, probe.Outcome{Success: outcome == nil})
 		}
