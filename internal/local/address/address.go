@@ -40,13 +40,17 @@ type Lease struct {
 
 // Take leases as many addresses as asked for. The error is ErrOnlyOne where the system
 // has no such addresses.
-func Take(count int) (*Lease, error) {
+func Take(count int) (*Lease, error) { return take(firstBlock<<8, blocks, count) }
+
+// take takes addresses from so many ranges, of which first has the number of the two bytes
+// in its middle.
+func take(first, blocks, count int) (*Lease, error) {
 	lease := &Lease{}
-	for block := range blocks {
+	for block := first; block < first+blocks; block++ {
 		if len(lease.Addresses) >= count {
 			return lease, nil
 		}
-		x, y := byte(firstBlock+block/256), byte(block%256)
+		x, y := byte(block>>8), byte(block)
 		guard, err := net.ListenPacket("udp4", fmt.Sprintf("127.%d.%d.1:%d", x, y, guardPort))
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
@@ -62,7 +66,8 @@ func Take(count int) (*Lease, error) {
 		}
 	}
 	if len(lease.Addresses) < count {
-		return nil, errors.Join(fmt.Errorf("take %d loopback addresses: all of 127.64.0.0/10 is taken", count), lease.Close())
+		return nil, errors.Join(fmt.Errorf("take %d loopback addresses: all %d ranges from 127.%d.%d.0 are taken",
+			count, blocks, first>>8, first&0xff), lease.Close())
 	}
 	return lease, nil
 }

@@ -71,4 +71,6 @@ func (c *Container) tell(warning bool, reason, format string, args ...any) Actio
 	}
 }
 
-func (c *Container) act(verb Verb) Action { return Action{Verb: verb, Container: c.Spec.Name, ID: c.ID} }
+func (c *Container) act(verb Verb) Action {
+	return Action{Verb: verb, Container: c.Spec.Name, ID: c.ID}
+}

@@ -52,7 +52,7 @@ func container(pod *corev1.Pod, machine *lifecycle.Pod, c *lifecycle.Container) 
 		Name:         c.Spec.Name,
 		Image:        c.Spec.Image,
 		RestartCount: c.Restarts(),
-		Ready:        running && c.Ready,
+		Ready:        running && c.Ready && (!c.Init || c.Sidecar),
 		Started:      &started,
 	}
 	if c.ID != "" {

@@ -25,6 +25,11 @@ const (
 	// what has hidden from its run can still write.
 	drainTimeout = time.Second
 
+	// goneTimeout bounds the wait for what was killed, which only a process that hangs in
+	// the kernel outlasts; goneInterval is how often it is looked for.
+	goneTimeout  = 2 * time.Second
+	goneInterval = 2 * time.Millisecond
+
 	// signalBase is added to the number of the signal that ended a process, for its exit
 	// code, as shells and container runtimes do.
 	signalBase = 128
@@ -120,14 +125,35 @@ func (p *Process) await(cmd *exec.Cmd) Exit {
 		_ = cmd.Wait()
 		at = time.Now()
 	}
+	p.free(func() {
+		if held {
+			_ = cmd.Wait()
+		}
+	})
+	for deadline := at.Add(goneTimeout); p.left() && time.Now().Before(deadline); {
+		<-time.After(goneInterval)
+	}
+	return exitOf(cmd.ProcessState, at)
+}
+
+// free kills what is left, and then lets the number go.
+func (p *Process) free(wait func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kill()
 	p.freed = true
-	if held {
-		_ = cmd.Wait()
+	wait()
+}
+
+// left tells whether anything of what was killed still runs. While there is something in
+// the group, its number is nobody else's; what is new in the set has come too late to be
+// killed with it.
+func (p *Process) left() bool {
+	if groupRuns(p.pid) {
+		signalGroup(p.pid, syscall.SIGKILL)
+		return true
 	}
-	return exitOf(cmd.ProcessState, at)
+	return p.spec.Leads && killSet(p.spec.Set)
 }
 
 // plain takes an error of the system out of what repeats the command.
@@ -166,12 +192,18 @@ func (p *Process) Kill() {
 
 func (p *Process) kill() {
 	signalGroup(p.pid, syscall.SIGKILL)
-	if !p.spec.Leads {
-		return
+	if p.spec.Leads {
+		killSet(p.spec.Set)
 	}
-	for _, pid := range carriers(setVariable + "=" + p.spec.Set) {
+}
+
+// killSet kills what runs of a set, and tells whether there was anything.
+func killSet(set string) bool {
+	pids := carriers(setVariable + "=" + set)
+	for _, pid := range pids {
 		signalProcess(pid, syscall.SIGKILL)
 	}
+	return len(pids) > 0
 }
 
 // lookPath finds the program as the started process would: in the PATH that it is given.

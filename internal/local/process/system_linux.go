@@ -24,6 +24,34 @@ func awaitExit(pid int) bool {
 	}
 }
 
+// groupRuns tells whether a group has a process that has not ended. What has ended, but is
+// not waited for by its parent, is still in the group.
+func groupRuns(group int) bool {
+	if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
+		return false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// After the program's name in parentheses: state, parent, group.
+		_, after, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(" "))
+		fields := bytes.Fields(after)
+		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+			return true
+		}
+	}
+	return false
+}
+
 // carriers returns the processes that have the variable, given as name=value, in the
 // environment that they were started with. Those of other users can't be read and are
 // not ours. What has ended and is not yet waited for has no environment.

@@ -1,0 +1,80 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package address
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func leased(t *testing.T, count int) *Lease {
+	t.Helper()
+	lease, err := Take(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lease.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(lease.Addresses) != count {
+		t.Fatalf("%d addresses, want %d", len(lease.Addresses), count)
+	}
+	return lease
+}
+
+func TestNoAddressTwice(t *testing.T) {
+	seen := map[netip.Addr]bool{}
+	for _, lease := range []*Lease{leased(t, 1), leased(t, 300), leased(t, 2)} {
+		for _, a := range lease.Addresses {
+			if seen[a] || !a.IsLoopback() {
+				t.Errorf("%s is taken or no loopback address", a)
+			}
+			seen[a] = true
+		}
+	}
+}
+
+func TestRangesAreHeld(t *testing.T) {
+	// Ranges that Take never comes to, so that other runs are not met.
+	const first = 200 << 8
+	held, err := take(first, 2, perBlock+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := held.Addresses[perBlock]; last != netip.MustParseAddr("127.200.1.2") {
+		t.Errorf("the first address of the second range is %s, want 127.200.1.2", last)
+	}
+	if _, err := take(first, 2, 1); err == nil {
+		t.Error("ranges that are held were taken")
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := take(first, 2, 1)
+	if err != nil {
+		t.Fatalf("ranges that were given back: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressesCanBeListenedOn(t *testing.T) {
+	for _, a := range leased(t, 2).Addresses {
+		listener, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package environ_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/local/environ"
+)
+
+func TestExpand(t *testing.T) {
+	values := map[string]string{"A": "a", "B": "$(A)", "EMPTY": ""}
+	for text, want := range map[string]string{
+		"":               "",
+		"plain":          "plain",
+		"$(A)":           "a",
+		"x$(A)y$(A)z":    "xayaz",
+		"$(B)":           "$(A)",
+		"$(EMPTY)":       "",
+		"$(NONE)":        "$(NONE)",
+		"$$(A)":          "$(A)",
+		"$$$(A)":         "$a",
+		"$$":             "$",
+		"$":              "$",
+		"$A":             "$A",
+		"${A}":           "${A}",
+		"$(A":            "$(A",
+		"$(A $(A)":       "$(A $(A)",
+		"$()":            "$()",
+		"cost: $5 $(A)$": "cost: $5 a$",
+	} {
+		if got := environ.Expand(text, values); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web-0", UID: "uid",
+			Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a/b": "note"},
+		},
+		Spec:   corev1.PodSpec{NodeName: "node", ServiceAccountName: "account"},
+		Status: corev1.PodStatus{PodIP: "127.64.0.2", HostIP: "127.0.0.1"},
+	}
+}
+
+func sources() environ.Sources {
+	key := types.NamespacedName{Namespace: "ns", Name: "some"}
+	return environ.Sources{
+		Pod:        pod(),
+		ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{key: {Data: map[string]string{"K": "from map", "bad=key": "x"}}},
+		Secrets:    map[types.NamespacedName]*corev1.Secret{key: {Data: map[string][]byte{"S": []byte("from secret")}}},
+		Base:       map[string]string{"PATH": "/bin", "HOME": "/root"},
+		Volumes:    map[string]string{"my-data": "/run/data", "other": "/run/other"},
+		TempDir:    "/run/tmp",
+	}
+}
+
+func base(more map[string]string) map[string]string {
+	all := map[string]string{"PATH": "/bin", "HOME": "/root", "HOSTNAME": "web-0", "TMPDIR": "/run/tmp"}
+	for name, value := range more {
+		all[name] = value
+	}
+	return all
+}
+
+func field(path string) *corev1.EnvVarSource {
+	return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+}
+
+func TestFor(t *testing.T) {
+	yes := true
+	some := corev1.LocalObjectReference{Name: "some"}
+	none := corev1.LocalObjectReference{Name: "none"}
+	for name, test := range map[string]struct {
+		container corev1.Container
+		want      map[string]string
+		command   []string
+		fails     string
+	}{
+		"nothing declared": {
+			container: corev1.Container{Command: []string{"run", "$(PATH)"}},
+			command:   []string{"run", "$(PATH)"},
+		},
+		"values and references": {
+			container: corev1.Container{
+				Command: []string{"$(A)"}, Args: []string{"$(B)", "$$(A)", "$(HOSTNAME)"},
+				Env: []corev1.EnvVar{
+					{Name: "A", Value: "a"}, {Name: "B", Value: "$(A)b"}, {Name: "C", Value: "$(LATER)"}, {Name: "LATER", Value: "l"},
+				},
+			},
+			want:    map[string]string{"A": "a", "B": "ab", "C": "$(LATER)", "LATER": "l"},
+			command: []string{"a", "ab", "$(A)", "$(HOSTNAME)"},
+		},
+		"fields": {
+			container: corev1.Container{Env: []corev1.EnvVar{
+				{Name: "N", ValueFrom: field("metadata.name")}, {Name: "NS", ValueFrom: field("metadata.namespace")},
+				{Name: "U", ValueFrom: field("metadata.uid")}, {Name: "L", ValueFrom: field("metadata.labels['app']")},
+				{Name: "AN", ValueFrom: field("metadata.annotations['a/b']")}, {Name: "IP", ValueFrom: field("status.podIP")},
+				{Name: "IPS", ValueFrom: field("status.podIPs")}, {Name: "HOST", ValueFrom: field("status.hostIP")},
+				{Name: "NODE", ValueFrom: field("spec.nodeName")}, {Name: "SA", ValueFrom: field("spec.serviceAccountName")},
+				{Name: "NONE", ValueFrom: field("metadata.labels['none']")},
+			}},
+			want: map[string]string{
+				"N": "web-0", "NS": "ns", "U": "uid", "L": "web", "AN": "note", "IP": "127.64.0.2", "IPS": "127.64.0.2",
+				"HOST": "127.0.0.1", "NODE": "node", "SA": "account", "NONE": "",
+			},
+		},
+		"config maps and secrets": {
+			container: corev1.Container{
+				EnvFrom: []corev1.EnvFromSource{
+					{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: some}},
+					{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: some}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: none, Optional: &yes}},
+				},
+				Env: []corev1.EnvVar{
+					{Name: "S", Value: "over $(P_K)"},
+					{Name: "M", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: some, Key: "K"}}},
+					{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: some, Key: "S"}}},
+					{Name: "O", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: some, Key: "none", Optional: &yes}}},
+				},
+			},
+			want: map[string]string{"P_K": "from map", "S": "over from map", "M": "from map", "X": "from secret"},
+		},
+		"volumes override what the manifest says for a cluster": {
+			container: corev1.Container{
+				Command:      []string{"$(SEAMARK_VOLUME_MY_DATA)/run"},
+				Env:          []corev1.EnvVar{{Name: "SEAMARK_VOLUME_MY_DATA", Value: "/data"}, {Name: "FILE", Value: "$(SEAMARK_VOLUME_MY_DATA)/file"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "my-data", MountPath: "/data"}},
+			},
+			want:    map[string]string{"SEAMARK_VOLUME_MY_DATA": "/run/data", "FILE": "/run/data/file"},
+			command: []string{"/run/data/run"},
+		},
+		"what the machine gives can be overridden": {
+			container: corev1.Container{Env: []corev1.EnvVar{{Name: "PATH", Value: "/my"}, {Name: "HOSTNAME", Value: "me"}, {Name: "TMPDIR", Value: "/t"}}},
+			want:      map[string]string{"PATH": "/my", "HOSTNAME": "me", "TMPDIR": "/t"},
+		},
+		"no config map": {
+			container: corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: none}}}},
+			fails:     "envFrom[0]: there is no ConfigMap none",
+		},
+		"no field": {
+			container: corev1.Container{Env: []corev1.EnvVar{{Name: "F", ValueFrom: field("status.phase")}}},
+			fails:     "env F: must be one of metadata.name, ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := environ.For(&test.container, sources())
+			if test.fails != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), test.fails) {
+					t.Fatalf("got %v, want an error that begins with %q", err, test.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := environ.Environment{Variables: base(test.want), Command: test.command}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatic(t *testing.T) {
+	env := []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "IP", ValueFrom: field("status.podIP")}}
+	got := environ.Static([]string{"$(A)", "$(IP)"}, env)
+	if diff := cmp.Diff([]string{"a", "$(IP)"}, got); diff != "" {
+		t.Errorf("command (-want +got):\n%s", diff)
+	}
+}
+
+func TestList(t *testing.T) {
+	got := environ.Environment{Variables: map[string]string{"B": "2", "A": "1"}}.List()
+	if diff := cmp.Diff([]string{"A=1", "B=2"}, got); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+}

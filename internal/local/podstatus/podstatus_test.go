@@ -1,0 +1,266 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/local/backoff"
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/internal/local/podstatus"
+)
+
+// begin is when everything happens.
+func begin() time.Time { return time.Unix(1_000_000, 0) }
+
+func podOf(policy corev1.RestartPolicy, names ...string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid"}}
+	pod.Spec.RestartPolicy = policy
+	always := corev1.ContainerRestartPolicyAlways
+	for _, name := range names {
+		kind, name, _ := strings.Cut(name, " ")
+		switch c := (corev1.Container{Name: name}); kind {
+		case "init":
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+		case "side":
+			c.RestartPolicy, c.StartupProbe = &always, &corev1.Probe{}
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+		case "probed":
+			c.ReadinessProbe = &corev1.Probe{}
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		default:
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		}
+	}
+	return pod
+}
+
+// happen takes a machine through words: start NAME, exit NAME CODE, started NAME, ready
+// NAME, stop.
+func happen(m *lifecycle.Pod, words ...string) {
+	m.Advance(begin())
+	for _, word := range words {
+		var verb, name string
+		var code int32
+		_, _ = fmt.Sscanf(word, "%s %s %d", &verb, &name, &code)
+		c := m.Container(name)
+		switch verb {
+		case "start":
+			m.Begun(begin(), name, fmt.Sprintf("%s-%d", name, c.Starts))
+		case "exit":
+			m.ContainerEnded(begin(), name, lifecycle.Exit{ID: c.ID, Code: code, FinishedAt: begin()})
+		case "started":
+			m.StartupSucceeded(begin(), name, c.ID)
+		case "ready":
+			m.ReadinessChanged(name, c.ID, true)
+		case "stop":
+			m.Stop(begin())
+		}
+		m.Advance(begin())
+	}
+}
+
+// told writes a status as one line each: phase, containers, conditions.
+func told(status corev1.PodStatus) []string {
+	lines := []string{string(status.Phase)}
+	for _, c := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
+		state := "?"
+		switch {
+		case c.State.Running != nil:
+			state = "Running"
+		case c.State.Waiting != nil:
+			state = c.State.Waiting.Reason
+		case c.State.Terminated != nil:
+			state = fmt.Sprintf("%s %d", c.State.Terminated.Reason, c.State.Terminated.ExitCode)
+		}
+		line := fmt.Sprintf("%s: %s started=%t ready=%t restarts=%d", c.Name, state, *c.Started, c.Ready, c.RestartCount)
+		if last := c.LastTerminationState.Terminated; last != nil {
+			line += fmt.Sprintf(" last=%d", last.ExitCode)
+		}
+		lines = append(lines, line)
+	}
+	for _, c := range status.Conditions {
+		if c.Status != corev1.ConditionTrue || c.Reason != "" {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s=%s %s %s", c.Type, c.Status, c.Reason, c.Message)))
+		}
+	}
+	return lines
+}
+
+func TestOf(t *testing.T) {
+	const always, never = corev1.RestartPolicyAlways, corev1.RestartPolicyNever
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		what []string
+		want []string
+	}{
+		"not started": {
+			pod: podOf(always, "main a"),
+			want: []string{
+				"Pending", "a: ContainerCreating started=false ready=false restarts=0",
+				"Ready=False ContainersNotReady containers with unready status: [a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [a]",
+			},
+		},
+		"running and ready": {
+			pod: podOf(always, "main a"), what: []string{"start a"},
+			want: []string{"Running", "a: Running started=true ready=true restarts=0"},
+		},
+		"one of two ready": {
+			pod: podOf(always, "main a", "probed b"), what: []string{"start a", "start b"},
+			want: []string{
+				"Running", "a: Running started=true ready=true restarts=0", "b: Running started=true ready=false restarts=0",
+				"Ready=False ContainersNotReady containers with unready status: [b]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [b]",
+			},
+		},
+		"readiness probe succeeded": {
+			pod: podOf(always, "probed b"), what: []string{"start b", "ready b"},
+			want: []string{"Running", "b: Running started=true ready=true restarts=0"},
+		},
+		"in the crash loop": {
+			pod: podOf(always, "main a"), what: []string{"start a", "exit a 1", "start a", "exit a 2"},
+			want: []string{
+				"Running", "a: CrashLoopBackOff started=false ready=false restarts=1 last=2",
+				"Ready=False ContainersNotReady containers with unready status: [a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [a]",
+			},
+		},
+		"succeeded": {
+			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 0", "exit b 0"},
+			want: []string{
+				"Succeeded", "a: Completed 0 started=false ready=false restarts=0", "b: Completed 0 started=false ready=false restarts=0",
+				"Initialized=True PodCompleted", "Ready=False PodCompleted", "ContainersReady=False PodCompleted",
+			},
+		},
+		"one failed, one runs": {
+			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 1"},
+			want: []string{
+				"Running", "a: Error 1 started=false ready=false restarts=0", "b: Running started=true ready=true restarts=0",
+				"Ready=False ContainersNotReady containers with unready status: [a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [a]",
+			},
+		},
+		"failed": {
+			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 1", "exit b 0"},
+			want: []string{
+				"Failed", "a: Error 1 started=false ready=false restarts=0", "b: Completed 0 started=false ready=false restarts=0",
+				"Ready=False PodFailed", "ContainersReady=False PodFailed",
+			},
+		},
+		"init container runs": {
+			pod: podOf(always, "init i", "side s", "main a"), what: []string{"start i"},
+			want: []string{
+				"Pending", "i: Running started=true ready=false restarts=0",
+				"s: PodInitializing started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
+				"Initialized=False ContainersNotInitialized containers with incomplete status: [i s]",
+				"Ready=False ContainersNotReady containers with unready status: [s a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [s a]",
+			},
+		},
+		"sidecar has not started": {
+			pod: podOf(always, "init i", "side s", "main a"), what: []string{"start i", "exit i 0", "start s"},
+			want: []string{
+				"Pending", "i: Completed 0 started=false ready=true restarts=0",
+				"s: Running started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
+				"Initialized=False ContainersNotInitialized containers with incomplete status: [s]",
+				"Ready=False ContainersNotReady containers with unready status: [s a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [s a]",
+			},
+		},
+		"sidecar restarts": {
+			pod: podOf(always, "side s", "main a"), what: []string{"start s", "started s", "start a", "exit s 1", "start s"},
+			want: []string{
+				"Running", "s: Running started=false ready=false restarts=1 last=1", "a: Running started=true ready=true restarts=0",
+				"Ready=False ContainersNotReady containers with unready status: [s]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [s]",
+			},
+		},
+		"init container failed": {
+			pod: podOf(never, "init i", "main a"), what: []string{"start i", "exit i 1"},
+			want: []string{
+				"Failed", "i: Error 1 started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
+				"Initialized=False ContainersNotInitialized containers with incomplete status: [i]",
+				"Ready=False PodFailed", "ContainersReady=False PodFailed",
+			},
+		},
+		"being stopped": {
+			pod: podOf(always, "main a"), what: []string{"start a", "stop"},
+			want: []string{"Running", "a: Running started=true ready=true restarts=0"},
+		},
+		"stopped": {
+			pod: podOf(always, "main a"), what: []string{"start a", "stop", "exit a 143"},
+			want: []string{
+				"Failed", "a: Error 143 started=false ready=false restarts=0",
+				"Ready=False PodFailed", "ContainersReady=False PodFailed",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := lifecycle.New(test.pod, backoff.Policy{})
+			happen(machine, test.what...)
+			got := told(podstatus.Of(begin(), test.pod, machine))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadinessGates(t *testing.T) {
+	const gate = corev1.PodConditionType("game.io/idle")
+	for name, test := range map[string]struct {
+		has  []corev1.PodCondition
+		want []string
+	}{
+		"no condition": {
+			want: []string{`Ready=False ReadinessGatesNotReady corresponding condition of pod readiness gate "game.io/idle" does not exist.`},
+		},
+		"not true": {
+			has: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionUnknown}},
+			want: []string{
+				`Ready=False ReadinessGatesNotReady the status of pod readiness gate "game.io/idle" is not "True", but Unknown`,
+				"game.io/idle=Unknown",
+			},
+		},
+		"true": {has: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionTrue}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podOf(corev1.RestartPolicyAlways, "main a")
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+			pod.Status.Conditions = test.has
+			machine := lifecycle.New(pod, backoff.Policy{})
+			happen(machine, "start a")
+			want := append([]string{"Running", "a: Running started=true ready=true restarts=0"}, test.want...)
+			if diff := cmp.Diff(want, told(podstatus.Of(begin(), pod, machine))); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTransitionTimesStay(t *testing.T) {
+	pod := podOf(corev1.RestartPolicyAlways, "probed a")
+	machine := lifecycle.New(pod, backoff.Policy{})
+	happen(machine, "start a")
+	pod.Status = podstatus.Of(begin(), pod, machine)
+	happen(machine, "ready a")
+	later := begin().Add(time.Minute)
+	for _, c := range podstatus.Of(later, pod, machine).Conditions {
+		want := begin()
+		if c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			want = later
+		}
+		if !c.LastTransitionTime.Time.Equal(want) {
+			t.Errorf("%s changed at %s, want %s", c.Type, c.LastTransitionTime, want)
+		}
+	}
+}

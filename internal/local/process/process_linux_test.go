@@ -1,0 +1,273 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/seamark-dev/seamark/internal/local/process"
+)
+
+func TestMain(m *testing.M) {
+	process.Reaper()
+	goleak.VerifyTestMain(m)
+}
+
+const patience = 20 * time.Second
+
+func keeper(t *testing.T) *process.Keeper {
+	t.Helper()
+	k, err := process.NewKeeper("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// run starts a script and returns its process and what it writes.
+func run(t *testing.T, k *process.Keeper, script string, edits ...func(*process.Spec)) (*process.Process, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	spec := process.Spec{
+		Command: []string{"sh", "-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")}, Set: t.Name(), Leads: true,
+		Stdout: &stdout, Stderr: &stderr,
+	}
+	for _, edit := range edits {
+		edit(&spec)
+	}
+	p, err := k.Start(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, &stdout, &stderr
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %s", what, patience)
+	}
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true,
+		func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// gone tells whether a process has ended, waited for or not.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// pid waits for a script to leave its number in a file.
+func pid(t *testing.T, file string) int {
+	t.Helper()
+	var number int
+	eventually(t, file, func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		number, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	return number
+}
+
+func TestExits(t *testing.T) {
+	k := keeper(t)
+	for name, test := range map[string]struct {
+		script string
+		want   process.Exit
+	}{
+		"success":           {"exit 0", process.Exit{}},
+		"failure":           {"exit 3", process.Exit{Code: 3}},
+		"ended by a signal": {"kill -TERM $$", process.Exit{Code: 143, Signal: 15}},
+		"killed":            {"kill -KILL $$", process.Exit{Code: 137, Signal: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := time.Now()
+			p, _, _ := run(t, k, test.script)
+			await(t, "the end", p.Done())
+			got := p.Exit()
+			if got.At.Before(before) || got.At.After(time.Now()) {
+				t.Errorf("ended at %s", got.At)
+			}
+			got.At = time.Time{}
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAllOutputIsThereWhenDone(t *testing.T) {
+	k := keeper(t)
+	p, stdout, stderr := run(t, k, "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; echo no newline >&2; printf end")
+	await(t, "the end", p.Done())
+	if got := strings.Count(stdout.String(), "\n"); got != 2000 || !strings.HasSuffix(stdout.String(), "\nend") {
+		t.Errorf("%d lines on stdout, want 2000 and a rest", got)
+	}
+	if stderr.String() != "no newline\n" {
+		t.Errorf("stderr is %q", stderr)
+	}
+}
+
+func TestEnvironmentAndDirectory(t *testing.T) {
+	k := keeper(t)
+	t.Setenv("SECRET_OF_THIS_PROGRAM", "x")
+	folder := t.TempDir()
+	p, stdout, _ := run(t, k, `echo "$A"; pwd; echo "[$SECRET_OF_THIS_PROGRAM]"`, func(s *process.Spec) {
+		s.Env, s.Dir = append(s.Env, "A=a"), folder
+	})
+	await(t, "the end", p.Done())
+	if want := "a\n" + folder + "\n[]\n"; stdout.String() != want {
+		t.Errorf("got %q, want %q", stdout, want)
+	}
+}
+
+func TestWhatCannotStart(t *testing.T) {
+	k := keeper(t)
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/no/such/shell\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		edit func(*process.Spec)
+		want string
+	}{
+		"no command":          {func(s *process.Spec) { s.Command = nil }, "no command"},
+		"not in PATH":         {func(s *process.Spec) { s.Command = []string{"no-such"} }, "start no-such: no such program in PATH"},
+		"no PATH":             {func(s *process.Spec) { s.Env = nil }, "start sh: no such program in PATH"},
+		"no such file":        {func(s *process.Spec) { s.Command = []string{"/no/such"} }, "start /no/such: no such file or directory"},
+		"no such folder":      {func(s *process.Spec) { s.Dir = "/no/such" }, "start sh: no such file or directory"},
+		"no such interpreter": {func(s *process.Spec) { s.Command = []string{script} }, "start " + script + ": no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := process.Spec{
+				Command: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Set: "x",
+				Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{},
+			}
+			test.edit(&spec)
+			_, err := k.Start(spec)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestTheGroupEndsWithItsLeader(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p, _, _ := run(t, k, "sleep 1000 & echo $! >"+file+"; exit 0", func(s *process.Spec) { s.Leads = false })
+	await(t, "the end", p.Done())
+	if !gone(pid(t, file)) {
+		t.Error("a process of the group is left")
+	}
+}
+
+func TestTerminateReachesTheGroup(t *testing.T) {
+	k := keeper(t)
+	folder := t.TempDir()
+	ready, told := filepath.Join(folder, "ready"), filepath.Join(folder, "told")
+	p, _, _ := run(t, k, `sh -c 'trap "echo 1 >`+told+`; exit" TERM; echo 1 >`+ready+`; while true; do sleep 0.05; done' &
+		trap "wait; exit 5" TERM; while true; do sleep 0.05; done`)
+	pid(t, ready)
+	p.Terminate()
+	await(t, "the end", p.Done())
+	if code := p.Exit().Code; code != 5 {
+		t.Errorf("exit code %d, want 5", code)
+	}
+	pid(t, told)
+	// Signals for what has ended go nowhere.
+	p.Terminate()
+	p.Kill()
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	k := keeper(t)
+	folder := t.TempDir()
+	leader, daemon := filepath.Join(folder, "leader"), filepath.Join(folder, "daemon")
+	p, _, _ := run(t, k, `trap "" TERM HUP; echo $$ >`+leader+`
+		setsid sh -c 'echo $$ >`+daemon+`; exec sleep 1000' & while true; do sleep 0.05; done`)
+	pids := []int{pid(t, leader), pid(t, daemon)}
+	if err := os.WriteFile(filepath.Join(k.Folder(), "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end", p.Done())
+	for _, n := range pids {
+		if !gone(n) {
+			t.Errorf("process %d is left", n)
+		}
+	}
+	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	if _, err := k.Start(process.Spec{Command: []string{"/bin/true"}, Set: "x", Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}); err == nil {
+		t.Error("a closed keeper starts processes")
+	}
+}
+
+func TestALostReaperIsNoticed(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p, _, _ := run(t, k, "echo $$ >"+file+"; exec sleep 1000")
+	reaper := 0
+	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		command, err := os.ReadFile(entry)
+		if err == nil && strings.HasSuffix(string(command), "\x00"+k.Folder()+"\x00") {
+			reaper, _ = strconv.Atoi(filepath.Base(filepath.Dir(entry)))
+		}
+	}
+	if reaper == 0 {
+		t.Fatal("no reaper is found")
+	}
+	if err := syscall.Kill(reaper, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the loss", k.Lost())
+	number := pid(t, file)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end", p.Done())
+	if !gone(number) {
+		t.Error("a process is left")
+	}
+	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
