@@ -215,14 +215,14 @@ func setDefaults(pod *corev1.Pod) {
 
 // marker checks a marker with the rules of its CRD, and then with those that the manager
 // compiles it by.
-func (r *reader) marker(at place, object *unstructured.Unstructured, json []byte) {
+func (r *reader) marker(at place, object *unstructured.Unstructured, encoded []byte) {
 	if errs := r.markers.Check(r.ctx, object.Object); len(errs) > 0 {
 		for _, err := range errs {
 			r.refuse(at, err)
 		}
 		return
 	}
-	decoded, _, err := r.decoder.Decode(json, nil, nil)
+	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
 		r.refuseAll(at, strictErrors(err))
 		return

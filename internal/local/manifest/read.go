@@ -6,9 +6,11 @@ package manifest
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,12 +101,12 @@ func (r *reader) source(source Source) error {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", source.Name, err)
 		}
-		json, err := yaml.YAMLToJSONStrict(document)
+		encoded, err := yaml.YAMLToJSONStrict(document)
 		at := place{source: source.Name, document: n}
 		if err != nil {
 			r.refuse(at, fmt.Errorf("it is no YAML: %w", err))
-		} else if string(json) != "null" {
-			r.document(at, json)
+		} else if string(encoded) != "null" {
+			r.document(at, encoded)
 		} else {
 			continue
 		}
@@ -113,23 +115,23 @@ func (r *reader) source(source Source) error {
 }
 
 // document takes in one document: an object, or a List of them.
-func (r *reader) document(at place, json []byte) {
+func (r *reader) document(at place, encoded []byte) {
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(json); err != nil {
+	if err := object.UnmarshalJSON(encoded); err != nil {
 		r.refuse(at, fmt.Errorf("it is no Kubernetes object: %w", err))
 		return
 	}
 	at.object = strings.TrimSpace(object.GetKind() + " " + object.GetName())
 	if !object.IsList() {
-		r.object(at, object, json)
+		r.object(at, object, encoded)
 		return
 	}
 	err := object.EachListItem(func(item runtime.Object) error {
-		json, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
+		encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
 		if err != nil {
 			return fmt.Errorf("encode an item of the list: %w", err)
 		}
-		r.document(at, json)
+		r.document(at, encoded)
 		return nil
 	})
 	if err != nil {
@@ -138,16 +140,16 @@ func (r *reader) document(at place, json []byte) {
 }
 
 // object takes in one object.
-func (r *reader) object(at place, object *unstructured.Unstructured, json []byte) {
+func (r *reader) object(at place, object *unstructured.Unstructured, encoded []byte) {
 	if !known(object) {
 		r.objects.unsupported = append(r.objects.unsupported, Field{Object: at.object})
 		return
 	}
 	if object.GroupVersionKind() == v1alpha1.GroupVersion().WithKind("PodProbeMarker") {
-		r.marker(at, object, json)
+		r.marker(at, object, encoded)
 		return
 	}
-	decoded, _, err := r.decoder.Decode(json, nil, nil)
+	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
 		r.refuseAll(at, strictErrors(err))
 		return
@@ -190,7 +192,18 @@ func strictErrors(err error) []error {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		return strict.Errors()
 	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return []error{fmt.Errorf("%s: got a %s, want a value of type %s", fieldOf(wrong.Field), wrong.Value, wrong.Type)}
+	}
 	return []error{err}
+}
+
+// fieldOf returns a field's path without the embedded Go types, which begin with capitals.
+func fieldOf(path string) string {
+	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
+	steps = slices.DeleteFunc(steps, func(step string) bool { return step[0] >= 'A' && step[0] <= 'Z' })
+	return strings.Join(steps, ".")
 }
 
 // withStringData merges stringData into data, as the API server stores it.

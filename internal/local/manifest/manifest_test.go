@@ -1,0 +1,281 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/local/manifest"
+)
+
+func read(t *testing.T, options manifest.Options, texts ...string) (manifest.Objects, error) {
+	t.Helper()
+	var sources []manifest.Source
+	for i, text := range texts {
+		sources = append(sources, manifest.Source{Name: string(rune('a'+i)) + ".yaml", Reader: strings.NewReader(text)})
+	}
+	return manifest.Read(t.Context(), sources, options)
+}
+
+// pod returns a pod's manifest with more of its spec and of its container.
+func pod(spec, container string) string {
+	return "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {" + spec +
+		"containers: [{name: main, command: [run], ports: [{name: http, containerPort: 80}], " + container + "}]}}"
+}
+
+const marker = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: idle}
+spec:
+  selector: {matchLabels: {app: web}}
+  probes:
+  - {name: idle, containerName: main, podConditionType: game.io/idle, probe: {exec: {command: [idle]}}}
+`
+
+func workload(kind, more string) string {
+	return `
+apiVersion: apps/v1
+kind: ` + kind + `
+metadata: {name: web, namespace: games}
+spec:
+  selector: {matchLabels: {app: web}}
+  ` + more + `
+  template:
+    metadata: {labels: {app: web}, annotations: {note: x}}
+    spec:
+      containers: [{name: main, command: [run]}]
+`
+}
+
+func TestPods(t *testing.T) {
+	three := int32(3)
+	for name, test := range map[string]struct {
+		options manifest.Options
+		texts   []string
+		want    []string
+	}{
+		"a pod":                     {texts: []string{pod("", "")}, want: []string{"default/web"}},
+		"one replica by default":    {texts: []string{workload("Deployment", "")}, want: []string{"games/web-0"}},
+		"replicas":                  {texts: []string{workload("StatefulSet", "replicas: 2")}, want: []string{"games/web-0", "games/web-1"}},
+		"ordinals":                  {texts: []string{workload("StatefulSet", "ordinals: {start: 5}")}, want: []string{"games/web-5"}},
+		"no replicas":               {texts: []string{workload("Deployment", "replicas: 0"), pod("", "")}, want: []string{"default/web"}},
+		"replicas are overridden":   {options: manifest.Options{Replicas: &three}, texts: []string{workload("Deployment", "replicas: 1")}, want: []string{"games/web-0", "games/web-1", "games/web-2"}},
+		"many documents":            {texts: []string{"# nothing\n---\n" + workload("Deployment", "") + "---\n---\n" + pod("", "") + "\n---\n"}, want: []string{"games/web-0", "default/web"}},
+		"a list":                    {texts: []string{"{apiVersion: v1, kind: List, items: [" + pod("", "") + "]}"}, want: []string{"default/web"}},
+		"JSON":                      {texts: []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"main","command":["run"]}]}}`}, want: []string{"default/web"}},
+		"what is used stands later": {texts: []string{pod("", "envFrom: [{configMapRef: {name: settings}}]"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"}, want: []string{"default/web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := read(t, test.options, test.texts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range objects.Pods {
+				got = append(got, p.Namespace+"/"+p.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	objects, err := read(t, manifest.Options{}, workload("StatefulSet", "")+"---"+marker+
+		"---\n{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: YQ==}, stringData: {b: b}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := objects.Pods[0]
+	if p.Spec.RestartPolicy != "Always" || *p.Spec.TerminationGracePeriodSeconds != 30 || p.Spec.ServiceAccountName != "default" {
+		t.Errorf("defaults are missing: %+v", p.Spec)
+	}
+	want := map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0"}
+	if diff := cmp.Diff(want, p.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if m := objects.Markers; len(m) != 1 || m[0].Namespace != "default" {
+		t.Errorf("markers %v, want one in the default namespace", m)
+	}
+	for _, s := range objects.Secrets {
+		if diff := cmp.Diff(map[string][]byte{"a": []byte("a"), "b": []byte("b")}, s.Data); diff != "" {
+			t.Errorf("secret (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func probe(kind, more string) string { return pod("", kind+": {exec: {command: [x]}, "+more+"}") }
+
+func handler(more string) string { return pod("", "readinessProbe: {"+more+"}") }
+
+func TestRefusals(t *testing.T) {
+	const main = "a.yaml: document 1: Pod web: spec.containers[0]."
+	for name, test := range map[string]struct{ text, want string }{
+		"no YAML":           {"a: [", "a.yaml: document 1: it is no YAML"},
+		"a key twice":       {"a: 1\na: 2", `a.yaml: document 1: it is no YAML`},
+		"no object":         {"just: text", "a.yaml: document 1: it is no Kubernetes object"},
+		"the second":        {pod("", "") + "\n---\n" + handler("periodSecond: 1"), `a.yaml: document 2: Pod web: unknown field "spec.containers[0].readinessProbe.periodSecond"`},
+		"wrong type":        {handler("periodSeconds: often"), "a.yaml: document 1: Pod web: spec.containers.readinessProbe.periodSeconds: got a string, want a value of type int32"},
+		"a name twice":      {pod("", "") + "\n---\n" + pod("", ""), `a.yaml: document 2: Pod web: metadata.name: Duplicate value: "web": Pod web in document 1 of a.yaml has the name`},
+		"no name":           {"{apiVersion: v1, kind: Pod, metadata: {generateName: x-}, spec: {containers: [{name: a, command: [b]}]}}", "metadata.name: Required value: a local run makes up no names"},
+		"no containers":     {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {}}", "spec.containers: Required value"},
+		"no command":        {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x}]}}", main + "command: Required value: images are not pulled, so give the program to run"},
+		"container twice":   {pod("initContainers: [{name: main, command: [x]}], ", ""), main + `name: Duplicate value: "main"`},
+		"restartPolicy":     {pod("restartPolicy: Sometimes, ", ""), `spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`},
+		"of a Deployment":   {strings.Replace(workload("Deployment", ""), "containers:", "restartPolicy: Never\n      containers:", 1), `spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`},
+		"selector":          {strings.Replace(workload("Deployment", ""), "labels: {app: web}", "labels: {app: other}", 1), "must match spec.selector: app=web"},
+		"in a template":     {strings.Replace(workload("Deployment", "replicas: 3"), "command: [run]", "image: x", 1), "a.yaml: document 1: Deployment web: spec.template.spec.containers[0].command: Required value"},
+		"grace":             {pod("terminationGracePeriodSeconds: -1, ", ""), "spec.terminationGracePeriodSeconds: Invalid value: -1: must be 0 or more"},
+		"no handler":        {pod("", "livenessProbe: {periodSeconds: 1}"), main + "livenessProbe: Required value: must have exactly one of exec, httpGet, tcpSocket and grpc"},
+		"two handlers":      {probe("livenessProbe", "tcpSocket: {port: 1}"), main + "livenessProbe: Forbidden: must have exactly one of"},
+		"liveness success":  {probe("livenessProbe", "successThreshold: 2"), main + "livenessProbe.successThreshold: Invalid value: 2: must be 1"},
+		"startup success":   {probe("startupProbe", "successThreshold: 2"), main + "startupProbe.successThreshold: Invalid value: 2: must be 1"},
+		"readiness grace":   {probe("readinessProbe", "terminationGracePeriodSeconds: 5"), main + "readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readiness probes"},
+		"probe's grace":     {probe("livenessProbe", "terminationGracePeriodSeconds: 0"), main + "livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be 1 or more"},
+		"negative period":   {probe("livenessProbe", "periodSeconds: -1"), main + "livenessProbe.periodSeconds: Invalid value: -1: must be 0 or more"},
+		"no probe command":  {handler("exec: {}"), main + "readinessProbe.exec.command: Required value"},
+		"port number":       {handler("tcpSocket: {port: 70000}"), main + "readinessProbe.tcpSocket.port: Invalid value: 70000"},
+		"port name":         {handler("httpGet: {port: https}"), main + `readinessProbe: Invalid value: "https": the container has no port of the name`},
+		"grpc port":         {handler("grpc: {port: 0}"), main + "readinessProbe.grpc.port: Invalid value: 0"},
+		"scheme":            {handler("httpGet: {port: 80, scheme: FTP}"), `scheme: Unsupported value: "FTP"`},
+		"header":            {handler(`httpGet: {port: 80, httpHeaders: [{name: "a b", value: x}]}`), `httpHeaders[0].name: Invalid value: "a b"`},
+		"init probe":        {pod("initContainers: [{name: i, command: [x], livenessProbe: {exec: {command: [x]}}}], ", ""), "spec.initContainers[0].livenessProbe: Forbidden: only an init container with restartPolicy Always"},
+		"container port":    {pod("", `args: [x]}, {name: b, command: [x], ports: [{containerPort: 0}]`), "spec.containers[1].ports[0].containerPort: Invalid value: 0"},
+		"env twice":         {pod("", "env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), main + "env[0].valueFrom: Forbidden: a variable has value or valueFrom, not both"},
+		"fieldRef":          {pod("", "env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]"), main + `env[0].valueFrom.fieldRef.fieldPath: Invalid value: "status.phase": must be one of`},
+		"config map":        {pod("", "env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"), main + `env[0].valueFrom.configMapKeyRef.name: Invalid value: "none": no ConfigMap of the name is in the files given`},
+		"secret key":        {pod("", "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]") + "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: s}}", main + `env[0].valueFrom.secretKeyRef.key: Invalid value: "k": the Secret has no such key`},
+		"unknown volume":    {pod("", "volumeMounts: [{name: v, mountPath: /v}]"), main + `volumeMounts[0].name: Not found: "v"`},
+		"volume's map":      {pod("volumes: [{name: v, configMap: {name: none}}], ", ""), `spec.volumes[0].configMap.name: Invalid value: "none"`},
+		"volume's path":     {pod("volumes: [{name: v, configMap: {name: m, items: [{key: k, path: ../x}]}}], ", "") + "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {k: v}}", `spec.volumes[0].configMap.items[0].path: Invalid value: "../x"`},
+		"hook":              {pod("", "lifecycle: {preStop: {}}"), main + "lifecycle.preStop: Invalid value: \"\": must have exactly one of exec, httpGet and sleep"},
+		"long sleep":        {pod("", "lifecycle: {preStop: {sleep: {seconds: 31}}}"), main + "lifecycle.preStop.sleep.seconds: Invalid value: 31"},
+		"readiness gate":    {pod("readinessGates: [{conditionType: a b}], ", ""), `spec.readinessGates[0].conditionType: Invalid value: "a b"`},
+		"marker's field":    {strings.Replace(marker, "containerName", "container", 1), "PodProbeMarker idle: spec.probes[0].container: Invalid value"},
+		"marker's schema":   {strings.Replace(marker, "selector: {matchLabels: {app: web}}", "", 1), "PodProbeMarker idle: spec.selector: Required value"},
+		"marker's rule":     {strings.Replace(marker, "game.io/idle", "Ready", 1), "must not be a condition type that Kubernetes sets"},
+		"marker's handlers": {strings.Replace(marker, "exec: {command: [idle]}", "exec: {command: [idle]}, grpc: {port: 1}", 1), "must have exactly one of exec, httpGet, tcpSocket and grpc"},
+		"probe name twice":  {marker + "  - {name: idle, containerName: main, podConditionType: game.io/x, probe: {exec: {command: [x]}}}", "spec.probes[1]: Duplicate value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(t, manifest.Options{}, test.text)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestEveryProblemIsTold(t *testing.T) {
+	_, err := read(t, manifest.Options{}, probe("livenessProbe", "successThreshold: 2, periodSeconds: -1"), "x")
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 3 {
+		t.Fatalf("got %v, want three problems", err)
+	}
+	var problem *manifest.Problem
+	if !errors.As(err, &problem) || problem.Source == "" || problem.Document != 1 {
+		t.Errorf("got %+v, want the place of the problem", problem)
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestUnreadableSource(t *testing.T) {
+	_, err := manifest.Read(t.Context(), []manifest.Source{{Name: "x", Reader: broken{}}}, manifest.Options{})
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing": {text: pod("volumes: [{name: v, emptyDir: {}}], ", `image: x, imagePullPolicy: Always, env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`)},
+		"a kind": {
+			text: pod("", "") + "\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 1}]}}",
+			want: []string{"Service web"},
+		},
+		"fields of a pod": {
+			text: pod("hostNetwork: true, volumes: [{name: v, emptyDir: {medium: Memory}}, {name: h, hostPath: {path: /}}], ",
+				`resources: {limits: {cpu: 1}}, securityContext: {runAsUser: 1}, livenessProbe: {httpGet: {port: 80, host: other}}, lifecycle: {preStop: {httpGet: {port: 80}}}`),
+			want: []string{
+				"Pod web: spec.containers[0].lifecycle.preStop.httpGet",
+				"Pod web: spec.containers[0].livenessProbe.httpGet.host",
+				"Pod web: spec.containers[0].resources",
+				"Pod web: spec.containers[0].securityContext",
+				"Pod web: spec.hostNetwork",
+				"Pod web: spec.volumes[0].emptyDir.medium",
+				"Pod web: spec.volumes[1].hostPath",
+			},
+		},
+		"fields of a workload": {
+			text: workload("Deployment", "replicas: 3\n  minReadySeconds: 5\n  strategy: {type: Recreate}"),
+			want: []string{"Deployment web: spec.minReadySeconds", "Deployment web: spec.strategy"},
+		},
+		"claims": {
+			text: workload("StatefulSet", "serviceName: web\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]"),
+			want: []string{"StatefulSet web: spec.volumeClaimTemplates"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := read(t, manifest.Options{}, test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range objects.Unsupported() {
+				got = append(got, f.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unsupported (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExamples(t *testing.T) {
+	folders, err := filepath.Glob("../../../examples/*")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) == 0 {
+			continue
+		}
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			var texts []string
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts = append(texts, string(text))
+			}
+			objects, err := read(t, manifest.Options{}, texts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(objects.Pods) == 0 {
+				t.Error("no pods")
+			}
+		})
+	}
+}
