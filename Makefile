@@ -120,6 +120,13 @@ e2e-images:
 		--user 65532 --entrypoint /target --file $(IMAGES)/bin/target=/target
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/probe-target.tar
 
+.PHONY: example-images
+example-images: ## Make the image of the examples' server, and load it into the local cluster.
+	@$(GO_BUILD) -o $(IMAGES)/bin/ ./examples/server
+	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/example-server:dev --out $(IMAGES)/example-server.tar \
+		--user 65532 --entrypoint /bin/example-server --file $(IMAGES)/bin/server=/bin/example-server
+	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/example-server.tar
+
 .PHONY: bench
 bench: ## Run the benchmarks.
 	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
