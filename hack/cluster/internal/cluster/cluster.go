@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster brings a whole cluster up and takes it down.
 //
 // `Up` compares what should run with what does and mends the difference; a cluster that cannot be mended is

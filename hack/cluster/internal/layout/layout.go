@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layout names every file of a cluster.
 //
 // A cluster lives in one directory. Nothing else in this program joins paths below it, so that what
