@@ -79,7 +79,7 @@ func TestPodThatStopsMatching(t *testing.T) {
 	w.marked("a", "label healthy=true")
 	w.matched("web", 2)
 
-	w.must(w.client.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"db"}}}`))))
+	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
 	w.marked("a")
 	w.planned("stops", "b/web#p")
 	w.marked("b", "label healthy=true")
@@ -109,7 +109,7 @@ func TestMarkerDeletedBesideOneWithALikeName(t *testing.T) {
 	w.report("names", states{"web#p": succeeded, "my-web#p": succeeded})
 	w.marked("a", "label web=true", "label my-web=true", "condition game.io/web=True", "condition game.io/my-web=True")
 
-	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: builders.Marker(w.namespace, "web").Build().ObjectMeta}))
+	w.must(w.client.Delete(t.Context(), w.named("web")))
 	w.until("the marker is gone", func(ctx context.Context) (string, error) {
 		_, err := w.getMarker(ctx, "web")
 		if apierrors.IsNotFound(err) {
@@ -151,7 +151,7 @@ func TestTwoProbesAfterOneKey(t *testing.T) {
 	w.event("web", "KeyConflict", `the label "idle" is set by probe "p" of marker "api"`)
 
 	// The first no longer wants it: the other has it.
-	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: builders.Marker(w.namespace, "api").Build().ObjectMeta}))
+	w.must(w.client.Delete(t.Context(), w.named("api")))
 	w.marked("a", "label idle=web")
 	w.condition("web", v1alpha1.ConditionMarksExclusive, "Exclusive", "")
 }
@@ -220,7 +220,7 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 	for _, pod := range []*corev1.Pod{done, gone, live} {
 		w.marked(pod.Name, "label healthy=true")
 	}
-	w.must(w.client.Status().Patch(t.Context(), done, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
+	w.must(w.client.Status().Patch(t.Context(), done, mergePatch(`{"status":{"phase":"Succeeded"}}`)))
 	w.must(w.client.Delete(t.Context(), gone))
 	w.planned("ended", "live/web#p")
 	w.report("ended", states{"web#p": failed})
@@ -228,7 +228,7 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 	w.steady("done", "label healthy=true")
 	w.steady("gone", "label healthy=true")
 	// Marks that stay on ended pods don't hold the marker.
-	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: builders.Marker(w.namespace, "web").Build().ObjectMeta}))
+	w.must(w.client.Delete(t.Context(), w.named("web")))
 	w.until("the marker is gone", func(ctx context.Context) (string, error) {
 		_, err := w.getMarker(ctx, "web")
 		if apierrors.IsNotFound(err) {
@@ -264,12 +264,11 @@ func TestMarksOfOthers(t *testing.T) {
 	w.marked("a", ours...)
 
 	// Ours come back, theirs stay.
-	w.must(w.client.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"gameserver-idle":"maybe","theirs":"1"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`))))
+	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"gameserver-idle":"maybe","theirs":"1"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`)))
 	w.marked("a", append(ours, "label theirs=1")...)
 	w.must(w.client.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"game.io/idle","status":"False"},{"type":"their.io/c","status":"True"}]}}`))))
 	w.marked("a", append(ours, "label theirs=1", "condition their.io/c=True")...)
-	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: builders.Marker(w.namespace, "web").Build().ObjectMeta}))
+	w.must(w.client.Delete(t.Context(), w.named("web")))
 	w.marked("a", "label theirs=1", "condition their.io/c=True")
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
@@ -33,6 +34,7 @@ import (
 var shared *env.Env
 
 func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
 	env.Main(m, func(e *env.Env) { shared = e })
 }
 
@@ -52,14 +54,16 @@ type world struct {
 func newWorld(t testing.TB, e *env.Env) *world {
 	t.Helper()
 	startManager(t, e)
-	return newWorldWithoutManager(t, e)
-}
-
-func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
-	t.Helper()
-	w := &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
+	w := newWorldWithoutManager(t, e)
 	t.Cleanup(w.clean)
 	return w
+}
+
+// newWorldWithoutManager is for tests that start managers themselves. They defer clean,
+// which needs the last of them.
+func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
+	t.Helper()
+	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
 }
 
 // clean leaves nothing that a manager of another test would act on.
