@@ -67,7 +67,7 @@ type PodProbeMarkerSpec struct {
 
 // PodContainerProbe is one probe and the marks that its result makes.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.podConditionType) && self.podConditionType != ”) || (has(self.markerPolicy) && size(self.markerPolicy) > 0)",message="must have a podConditionType, a markerPolicy, or both"
+// +kubebuilder:validation:XValidation:rule="(has(self.podConditionType) && size(self.podConditionType) > 0) || (has(self.markerPolicy) && size(self.markerPolicy) > 0)",message="must have a podConditionType, a markerPolicy, or both"
 type PodContainerProbe struct {
 	// name of the probe, unique within the marker: 1 to 253 letters, digits, '-', '_',
 	// '.' and '/', the first and the last a letter or digit. The type of a condition
