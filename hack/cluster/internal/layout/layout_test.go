@@ -47,20 +47,20 @@ func TestShortLeavesOtherPathsAlone(t *testing.T) {
 }
 
 func TestNewResolvesLinks(t *testing.T) {
-	real := filepath.Join(t.TempDir(), "real")
+	folder := filepath.Join(t.TempDir(), "real")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(folder, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(real, 0o755); err != nil {
+	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{real, link} {
+	for _, path := range []string{folder, link} {
 		dir, err := New(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(dir) != real {
+		if string(dir) != folder {
 			t.Errorf("New(%s) = %s", path, dir)
 		}
 	}
