@@ -92,7 +92,7 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 .PHONY: test-unit
 test-unit: compiler ## Run the unit tests of every module, with the race detector.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
-	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test ./...'; go -C $(m) test ./...;)
+	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server and etcd, both built from source.
@@ -136,7 +136,10 @@ compiler:
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ says.
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
-	@$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
+	go run ./hack/crdmerge config/crd/embedded $$crds; \
+	cp $$crds/*.yaml config/crd/bases/
 	@rm -rf charts/seamark/files && mkdir -p charts/seamark/files/crd charts/seamark/files/rbac
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/rbac/*.yaml)) charts/seamark/files/rbac/

@@ -70,6 +70,8 @@ func TestValues(t *testing.T) {
 		"manager annotation": {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
 		"agent annotation":   {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
 		"agent socket":       {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
+		"agent port":         {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
+		"agent port's flag":  {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
 		"agent folder":       {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
 		"agent rollout":      {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
 		"agent memory":       {"agent.resources.limits.memory=64Mi", agent, container + "resources.limits.memory", "64Mi"},
