@@ -26,7 +26,8 @@ import (
 // The namespace that config/ installs Seamark in.
 const installed = "seamark-system"
 
-// rights are verbs of resources, each as "group/resource verb".
+// rights are verbs of resources, each as "group/resource verb", or as
+// "group/resource/name verb" where the right is to one object.
 type rights map[string]bool
 
 func rightsOf(group, resource string, verbs ...string) rights {
@@ -88,7 +89,10 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	}
 	server.Apply(t, objects...)
 
-	leases := rightsOf("coordination.k8s.io", "leases", "get", "create", "update")
+	leases := join(
+		rightsOf("coordination.k8s.io", "leases", "create"),
+		rightsOf("coordination.k8s.io", "leases/seamark-manager", "get", "update"),
+	)
 	for name, test := range map[string]struct {
 		account   string
 		namespace string
@@ -143,14 +147,7 @@ func awaitRights(t *testing.T, account client.Client, namespace string, want rig
 			}
 			got := rights{}
 			for _, rule := range review.Status.ResourceRules {
-				for _, group := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						got = join(got, rightsOf(group, resource, rule.Verbs...))
-					}
-				}
-				if len(rule.ResourceNames) > 0 {
-					return false, fmt.Errorf("rights to single objects: %v", rule)
-				}
+				got = join(got, rightsOfRule(rule))
 			}
 			diff = cmp.Diff(want, got)
 			return diff == "", nil
@@ -159,6 +156,21 @@ func awaitRights(t *testing.T, account client.Client, namespace string, want rig
 		return err.Error()
 	}
 	return diff
+}
+
+func rightsOfRule(rule authorizationv1.ResourceRule) rights {
+	all := rights{}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			if len(rule.ResourceNames) == 0 {
+				all = join(all, rightsOf(group, resource, rule.Verbs...))
+			}
+			for _, name := range rule.ResourceNames {
+				all = join(all, rightsOf(group, resource+"/"+name, rule.Verbs...))
+			}
+		}
+	}
+	return all
 }
 
 // target is what the actions of an account are on: a pod in a namespace of its own, and
