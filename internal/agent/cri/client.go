@@ -77,7 +77,7 @@ func Dial(ctx context.Context, endpoint string, called func(method string)) (*Cl
 // connectParams tries a local socket again soon: a restart takes a runtime seconds.
 func connectParams() grpc.ConnectParams {
 	return grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		MinConnectTimeout: 5 * time.Second,
 	}
 }

@@ -68,7 +68,7 @@ func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log log
 		log:       log,
 		timing: timing{
 			poll: time.Second, resync: time.Minute, reopen: time.Minute, steady: 10 * time.Second,
-			retry: 100 * time.Millisecond, retryMax: 3 * time.Second,
+			retry: 100 * time.Millisecond, retryMax: time.Second,
 		},
 		known: table{},
 	}
