@@ -76,8 +76,8 @@ func (s server) sameMarks(other server) bool {
 // removable returns how many servers may go now so that, with one to spare, only idle
 // ones do; 0 means that now is no time to scale down. The one to spare is for a match
 // that starts in the moment between the look at the marks and the choice of the pods.
-// The ReplicaSet controller ranks by deletion cost only pods that are ready, so it is
-// no time while one is not.
+// With fewer than two matches on there is little to see, and the ReplicaSet controller
+// ranks by deletion cost only pods that are ready.
 func removable(servers []server) int {
 	idle := 0
 	for _, s := range servers {
@@ -88,7 +88,7 @@ func removable(servers []server) int {
 			idle++
 		}
 	}
-	if idle == len(servers) {
+	if len(servers)-idle < 2 {
 		return 0
 	}
 	return max(idle-1, 0)

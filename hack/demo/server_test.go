@@ -4,6 +4,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -60,20 +61,21 @@ func TestRemovable(t *testing.T) {
 	notReady.ready = false
 	ending := idleServer("e")
 	ending.ending = true
+	two := slices.Clip([]server{playingServer("p"), playingServer("q")})
 	for name, test := range map[string]struct {
 		servers []server
 		want    int
 	}{
-		"none":                {nil, 0},
-		"all play":            {[]server{playingServer("a"), playingServer("b")}, 0},
-		"one idle, to spare":  {[]server{playingServer("a"), idleServer("b")}, 0},
-		"two idle":            {[]server{playingServer("a"), idleServer("b"), idleServer("c")}, 1},
-		"three idle":          {[]server{playingServer("a"), idleServer("b"), idleServer("c"), idleServer("d")}, 2},
-		"all idle":            {[]server{idleServer("a"), idleServer("b"), idleServer("c")}, 0},
-		"one is not marked":   {[]server{playingServer("a"), idleServer("b"), idleServer("c"), {name: "d", ready: true}}, 0},
-		"one is not ready":    {[]server{playingServer("a"), idleServer("b"), idleServer("c"), notReady}, 0},
-		"one is on its way":   {[]server{playingServer("a"), idleServer("b"), idleServer("c"), ending}, 0},
-		"nobody is idle, one": {[]server{playingServer("a")}, 0},
+		"none":               {nil, 0},
+		"all play":           {[]server{playingServer("a"), playingServer("b")}, 0},
+		"one idle, to spare": {[]server{playingServer("a"), playingServer("b"), idleServer("c")}, 0},
+		"two idle":           {append(two, idleServer("a"), idleServer("b")), 1},
+		"three idle":         {append(two, idleServer("a"), idleServer("b"), idleServer("c")), 2},
+		"one plays":          {[]server{playingServer("a"), idleServer("b"), idleServer("c")}, 0},
+		"all idle":           {[]server{idleServer("a"), idleServer("b"), idleServer("c")}, 0},
+		"one is not marked":  {append(two, idleServer("a"), idleServer("b"), server{name: "c", ready: true}), 0},
+		"one is not ready":   {append(two, idleServer("a"), idleServer("b"), notReady), 0},
+		"one is on its way":  {append(two, idleServer("a"), idleServer("b"), ending), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := removable(test.servers); got != test.want {

@@ -93,7 +93,7 @@ func (s *story) ready(ctx context.Context) error {
 func (s *story) show(ctx context.Context) error {
 	s.say("Watch the marks change. The probe Idle asks each server; the answer becomes marks")
 	fmt.Fprintf(s.out, "    %-8s %-40s %-8s  %-13s %-16s %-5s %s\n",
-		"TIME", "POD", "", idleCondition, strings.ToUpper(idleLabel), "COST", "MESSAGE")
+		"TIME", "POD", "NOW", idleCondition, strings.ToUpper(idleLabel), "COST", "MESSAGE")
 	s.began = time.Now()
 	s.board = newBoard(func(v server) {
 		fmt.Fprintf(s.out, "    %-8s %-40s %-8s  %-13s %-16s %-5s %s\n",
@@ -160,6 +160,9 @@ func (s *story) conclude(before map[string]server, gone []server) error {
 	wentAs := map[string]string{}
 	for _, v := range gone {
 		wentAs[v.name] = "went, " + v.does()
+		if v.isIdle() && !before[v.name].isIdle() {
+			wentAs[v.name] = "went, its match had ended"
+		}
 	}
 	err := writeTable(s.out, sorted(before), func(v server) string {
 		if went, isGone := wentAs[v.name]; isGone {
@@ -183,10 +186,9 @@ func (s *story) conclude(before map[string]server, gone []server) error {
 	}
 	s.say("Seen")
 	live, _ := s.board.now()
-	fmt.Fprintf(s.out, `    An exec probe ran in every server, and %d times its answer changed a pod's condition,
-    label, annotation and so its deletion cost. Of %d servers %d went, %d of them idle; no server
-    that was marked as playing when the Deployment was scaled lost its match.
-`, s.board.seen(), len(before), len(gone), len(v.idle))
+	fmt.Fprintf(s.out, `    An exec probe ran in every server, and %d times its answer changed a pod's condition, label
+    and deletion cost. Of %d servers %d went, and none of the matches that were on was cut off.
+`, s.board.seen(), len(before), len(gone))
 	s.advise(slices.Sorted(maps.Keys(live))[0])
 	return nil
 }
