@@ -112,7 +112,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return fmt.Errorf("--cri-endpoint=%q: %w", f.endpoint, err)
 	}
-	defer runtime.Close() //nolint:errcheck // the program ends
+	defer runtime.Close()
 	a, err := agent.New(agent.Options{
 		NodeName: f.nodeName, Config: config, Runtime: runtime, ExecConcurrency: f.execConcurrency, Version: version,
 		Metrics: metrics, Gatherer: registry, Listener: listener, Rand: rand.Float64, Log: log,

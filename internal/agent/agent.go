@@ -144,8 +144,8 @@ func (a *Agent) observe(run worker.Run) {
 	switch {
 	case run.Err != nil:
 		result = agentmetrics.ResultError
-		a.options.Log.V(1).Info("nothing could be told", "probe", run.Key.ID.String(), "podUID", run.Key.PodUID,
-			"container", run.Key.Container.Name, "reason", run.Err.Error())
+		a.options.Log.V(1).Info("nothing could be told", "probe", run.Key.String(), "podUID", run.Key.PodUID,
+			"container", run.Key.Name, "reason", run.Err.Error())
 	case run.Outcome.Success:
 		result = agentmetrics.ResultSuccess
 	}
@@ -160,11 +160,11 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	// Reports and events outlive ctx, so that the last states arrive.
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
+	emitter := newEvents(a.sink, a.options.NodeName, a.options.Metrics, a.options.Log.WithName("events"))
+	var parts, reports, emitting sync.WaitGroup
+	emitting.Go(func() { emitter.run(last) })
+	defer emitting.Wait()
 	defer stop()
-	emitter := newEvents(last, a.sink, a.options.NodeName, a.options.Metrics, a.options.Log.WithName("events"))
-	defer emitter.Close()
-
-	var parts, reports sync.WaitGroup
 	reporting, stopReporting := context.WithCancel(last)
 	defer stopReporting()
 	reports.Go(func() { a.reporter.run(reporting, emitter) })

@@ -7,19 +7,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
@@ -34,33 +36,43 @@ const (
 	eventQPS   = 0.1
 
 	// eventTimeout bounds one request, and eventTries how often it is tried while the API
-	// server does not answer.
+	// server can't answer: for some fifty seconds.
 	eventTimeout = 5 * time.Second
-	eventTries   = 6
+	eventTries   = 9
 
 	// drainTimeout bounds the wait for events when the agent ends.
 	drainTimeout = 500 * time.Millisecond
+
+	// maxQueued bounds the events that wait to be written.
+	maxQueued = 10000
 
 	// eventMessageBytes is the longest message of an event.
 	eventMessageBytes = 1024
 )
 
-// eventSink writes events: record.EventSink without the updates, which nothing makes.
+// eventSink writes events: the part of a typed client that is needed.
 type eventSink interface {
-	Create(event *corev1.Event) (*corev1.Event, error)
-	Patch(event *corev1.Event, data []byte) (*corev1.Event, error)
+	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
+	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
-// events tells the users of pods of changed states, in the background.
+// events tells the users of pods of changed states, in the background. It has a queue of
+// its own, since the one of client-go's recorder drops what comes in a burst.
 type events struct {
-	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
-	correlator  *record.EventCorrelator
-	sink        eventSink
-	metrics     *agentmetrics.Metrics
-	log         logr.Logger
-	// pending counts events handed over and not yet done with.
-	pending atomic.Int64
+	node       string
+	correlator *record.EventCorrelator
+	sink       eventSink
+	metrics    *agentmetrics.Metrics
+	log        logr.Logger
+	// wake has a token while something may be queued.
+	wake chan struct{}
+
+	mu    sync.Mutex
+	queue []*corev1.Event
+	// busy is whether an event is being written.
+	busy bool
+	// stamp is the time that the newest event is named after; no two have the same.
+	stamp time.Time
 }
 
 // newEventSink returns the sink that writes to the API server, without a rate limit of its
@@ -72,24 +84,19 @@ func newEventSink(config *rest.Config) (eventSink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for events: %w", err)
 	}
-	return &typedcorev1.EventSinkImpl{Interface: client.Events("")}, nil
+	return client.Events(metav1.NamespaceAll), nil
 }
 
-// newEvents starts the background work, which ends with ctx.
-func newEvents(ctx context.Context, sink eventSink, node string, metrics *agentmetrics.Metrics, log logr.Logger) *events {
-	e := &events{
-		broadcaster: record.NewBroadcaster(record.WithContext(ctx)),
+func newEvents(sink eventSink, node string, metrics *agentmetrics.Metrics, log logr.Logger) *events {
+	return &events{
+		node: node,
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			BurstSize: eventBurst, QPS: eventQPS,
 			SpamKeyFunc: spamKey,
 			KeyFunc:     func(event *corev1.Event) (string, string) { return spamKey(event), event.Message },
 		}),
-		sink: sink, metrics: metrics, log: log,
+		sink: sink, metrics: metrics, log: log, wake: make(chan struct{}, 1),
 	}
-	e.recorder = e.broadcaster.NewRecorder(runtime.NewScheme(),
-		corev1.EventSource{Component: v1alpha1.EventSourceComponent, Host: node})
-	e.broadcaster.StartEventWatcher(func(event *corev1.Event) { e.write(ctx, event) })
-	return e
 }
 
 // spamKey tells apart what is bounded and combined apart: the events of one probe that
@@ -99,20 +106,50 @@ func spamKey(event *corev1.Event) string {
 	return strings.Join([]string{string(event.InvolvedObject.UID), event.InvolvedObject.FieldPath, probe, event.Reason}, " ")
 }
 
-// Emit hands over the events of a report that has been written.
+// Emit hands over the events of a report that has been written. It does not wait.
 func (e *events) Emit(reported []report.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, r := range reported {
-		reason := v1alpha1.EventReasonProbeFailed
-		if r.State == v1alpha1.ProbeSucceeded {
-			reason = v1alpha1.EventReasonProbeSucceeded
-		}
-		e.pending.Add(1)
-		e.recorder.Event(referenceTo(r), corev1.EventTypeNormal, reason, eventMessage(r))
+		e.stamp = later(time.Now(), e.stamp.Add(time.Nanosecond))
+		e.queue = append(e.queue, e.eventOf(r, e.stamp))
+	}
+	if dropped := len(e.queue) - maxQueued; dropped > 0 {
+		e.log.Error(nil, "too many events, the oldest are dropped", "dropped", dropped)
+		e.queue = e.queue[dropped:]
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
 	}
 }
 
-func referenceTo(r report.Event) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
+// eventOf makes an event that is named after the time at.
+func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
+	reason := v1alpha1.EventReasonProbeFailed
+	if r.State == v1alpha1.ProbeSucceeded {
+		reason = v1alpha1.EventReasonProbeSucceeded
+	}
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      util.GenerateEventName(r.Pod.Name, at.UnixNano()),
+			Namespace: r.Pod.Namespace,
+		},
+		InvolvedObject:      referenceTo(r),
+		Type:                corev1.EventTypeNormal,
+		Reason:              reason,
+		Message:             eventMessage(r),
+		Count:               1,
+		FirstTimestamp:      metav1.NewTime(at),
+		LastTimestamp:       metav1.NewTime(at),
+		Source:              corev1.EventSource{Component: v1alpha1.EventSourceComponent, Host: e.node},
+		ReportingController: v1alpha1.EventSourceComponent,
+		ReportingInstance:   e.node,
+	}
+}
+
+func referenceTo(r report.Event) corev1.ObjectReference {
+	return corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: r.Pod.Namespace, Name: r.Pod.Name, UID: types.UID(r.Pod.UID),
 		FieldPath: fmt.Sprintf("spec.containers{%s}", r.Probe.ContainerName),
 	}
@@ -130,10 +167,36 @@ func eventMessage(r report.Event) string {
 	return message
 }
 
+// run writes the queued events, one after the other, until ctx ends.
+func (e *events) run(ctx context.Context) {
+	for {
+		for event := e.next(); event != nil && ctx.Err() == nil; event = e.next() {
+			e.write(ctx, event)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+	}
+}
+
+// next takes the first event off the queue, or returns nil.
+func (e *events) next() *corev1.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busy = len(e.queue) > 0
+	if !e.busy {
+		return nil
+	}
+	event := e.queue[0]
+	e.queue = e.queue[1:]
+	return event
+}
+
 // write brings one event to the API server, as a new one or as a count on one like it. It
 // tries again while there is no answer, and takes a refusal for the last word.
 func (e *events) write(ctx context.Context, event *corev1.Event) {
-	defer e.pending.Add(-1)
 	result, err := e.correlator.EventCorrelate(event)
 	if err != nil {
 		e.log.Error(err, "correlate event", "event", event.Message)
@@ -142,45 +205,58 @@ func (e *events) write(ctx context.Context, event *corev1.Event) {
 	if result.Skip {
 		return
 	}
-	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: eventTries}
-	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(context.Context) (bool, error) {
-		written, err := e.request(result)
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: eventTries}
+	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		written, err := e.request(ctx, result)
+		if apierrors.IsAlreadyExists(err) {
+			// An earlier try has arrived, though its answer has not.
+			return true, nil
+		}
 		if err == nil {
 			e.correlator.UpdateState(written)
 			return true, nil
 		}
-		var refused *apierrors.StatusError
-		if errors.As(err, &refused) {
+		if refused(err) {
 			return false, err
 		}
 		return false, nil
 	})
 	e.metrics.EventWritten(err)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		e.log.V(1).Info("no event in a namespace that ends", "namespace", event.Namespace, "event", event.Message)
+	default:
 		e.log.Error(err, "write event", "namespace", event.Namespace, "pod", event.InvolvedObject.Name, "event", event.Message)
 	}
 }
 
-func (e *events) request(result *record.EventCorrelateResult) (*corev1.Event, error) {
+// refused tells whether an error is the API server's last word, and not a sign of its
+// distress.
+func refused(err error) bool {
+	var status *apierrors.StatusError
+	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+}
+
+func (e *events) request(ctx context.Context, result *record.EventCorrelateResult) (*corev1.Event, error) {
 	if result.Event.Count > 1 {
-		written, err := e.sink.Patch(result.Event, result.Patch)
+		written, err := e.sink.PatchWithEventNamespaceWithContext(ctx, result.Event, result.Patch)
 		if !apierrors.IsNotFound(err) {
 			return written, err
 		}
 	}
 	event := result.Event.DeepCopy()
 	event.ResourceVersion = ""
-	return e.sink.Create(event)
+	return e.sink.CreateWithEventNamespaceWithContext(ctx, event)
 }
 
-// Close ends the background work. What is pending is lost.
-func (e *events) Close() { e.broadcaster.Shutdown() }
-
-// Drain waits until all events handed over are done with, or ctx ends.
+// Drain waits until all events handed over are done with, or ctx ends. What is queued
+// then is lost, as it would be in a crash.
 func (e *events) Drain(ctx context.Context) {
 	const interval = 10 * time.Millisecond
-	// What is still pending when ctx ends is lost, as it would be in a crash.
 	_ = wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
-		return e.pending.Load() <= 0, nil
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return !e.busy && len(e.queue) == 0, nil
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +42,7 @@ func (a *archive) next() error {
 	return err
 }
 
-func (a *archive) Create(event *corev1.Event) (*corev1.Event, error) {
+func (a *archive) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.next(); err != nil {
@@ -53,7 +52,7 @@ func (a *archive) Create(event *corev1.Event) (*corev1.Event, error) {
 	return event, nil
 }
 
-func (a *archive) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+func (a *archive) PatchWithEventNamespaceWithContext(_ context.Context, event *corev1.Event, data []byte) (*corev1.Event, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.next(); err != nil {
@@ -135,6 +134,16 @@ func TestEvents(t *testing.T) {
 			reported: []report.Event{changed("p", "m#p", failed, "no")},
 			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#p: no x1"},
 		},
+		"a try that arrived without an answer is not made twice": {
+			fail:     []error{errors.New("timeout"), apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e")},
+			reported: []report.Event{changed("p", "m#p", failed, "no"), changed("p", "m#q", failed, "no")},
+			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#q: no x1"},
+		},
+		"an API server in distress is tried again": {
+			fail:     []error{apierrors.NewServiceUnavailable("starting"), apierrors.NewInternalError(errors.New("etcd"))},
+			reported: []report.Event{changed("p", "m#p", failed, "no")},
+			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#p: no x1"},
+		},
 		"a refusal is not": {
 			fail:     []error{refusal},
 			reported: []report.Event{changed("p", "m#p", failed, "no"), changed("p", "m#q", failed, "no")},
@@ -146,16 +155,16 @@ func TestEvents(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &archive{events: map[string]*corev1.Event{}, fail: tc.fail}
 				ctx, cancel := context.WithCancel(t.Context())
-				e := newEvents(ctx, store, "node", agentmetrics.New(prometheus.NewRegistry()), logr.Discard())
-				for _, r := range tc.reported {
-					e.Emit([]report.Event{r})
-					// The names of events are their times.
-					pass(time.Nanosecond)
-				}
+				e := newEvents(store, "node", agentmetrics.New(prometheus.NewRegistry()), logr.Discard())
+				done := make(chan struct{})
+				e.Emit(tc.reported)
+				go func() {
+					defer close(done)
+					e.run(ctx)
+				}()
 				e.Drain(ctx)
-				e.Close()
 				cancel()
-				synctest.Wait()
+				<-done
 				if diff := cmp.Diff(tc.want, store.lines()); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}

@@ -107,11 +107,11 @@ func (r *reporter) ProbeChanged(key probeid.Key, state streak.State, transition 
 	switch {
 	case transition != nil:
 		r.metrics.Changed(string(transition.To))
-		r.log.Info("probe changed state", "pod", r.pods[key.PodUID], "container", key.Container.Name, "probe", key.ID.String(),
+		r.log.Info("probe changed state", "pod", r.pods[key.PodUID], "container", key.Name, "probe", key.String(),
 			"from", string(transition.From), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
 	case before.Message != state.Message:
-		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.ID.String()})
+		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()})
 		r.wakeBy(later(now, due))
 	default:
 		r.wakeBy(now.Add(lookInterval))
