@@ -25,12 +25,12 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // touch opens or prolongs the node's burst and asks for its compile.
-func (r *Reconciler) touch(q queue, node string) {
+func (r *Reconciler) touch(q queue, node string, needs rest) {
 	if node == "" {
 		return
 	}
-	r.bursts.touch(node, r.Now())
-	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, quiet)
+	r.bursts.touch(node, r.Now(), needs)
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, needs.quiet)
 }
 
 // nodeEvents returns what to do when a node changes: all that counts are its existence, its
@@ -38,16 +38,16 @@ func (r *Reconciler) touch(q queue, node string) {
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID ||
 				e.ObjectOld.Labels[v1alpha1.NodeTypeLabel] != e.ObjectNew.Labels[v1alpha1.NodeTypeLabel] {
-				r.touch(q, e.ObjectNew.Name)
+				r.touch(q, e.ObjectNew.Name, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 	}
 }
@@ -57,7 +57,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
 			if plan.Eligible(e.Object) {
-				r.touch(q, e.Object.Spec.NodeName)
+				r.touch(q, e.Object.Spec.NodeName, podRest())
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
@@ -65,11 +65,11 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				return
 			}
 			if plan.Eligible(e.ObjectOld) || plan.Eligible(e.ObjectNew) {
-				r.touch(q, e.ObjectNew.Spec.NodeName)
+				r.touch(q, e.ObjectNew.Spec.NodeName, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.touch(q, e.Object.Spec.NodeName)
+			r.touch(q, e.Object.Spec.NodeName, podRest())
 		},
 	}
 }
@@ -117,7 +117,7 @@ func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha
 		nodes.Insert(pods.Items[i].Spec.NodeName)
 	}
 	for node := range nodes {
-		r.touch(q, node)
+		r.touch(q, node, markerRest())
 	}
 }
 
@@ -126,16 +126,16 @@ func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
-				r.touch(q, e.ObjectNew.Name)
+				r.touch(q, e.ObjectNew.Name, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q queue) {
 			r.recent.Forget(e.Object.Name)
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 	}
 }

@@ -48,6 +48,8 @@ type world struct {
 	client    client.Client
 	namespace string
 	nodes     []string
+	// pace is the time between two looks at what is waited for.
+	pace time.Duration
 }
 
 // newWorld starts a manager for the test, and cleans up through it at the end.
@@ -63,7 +65,7 @@ func newWorld(t testing.TB, e *env.Env) *world {
 // which needs the last of them.
 func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
 	t.Helper()
-	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
+	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), pace: 20 * time.Millisecond}
 }
 
 // clean leaves nothing that a manager of another test would act on.
@@ -149,7 +151,7 @@ func identity(t testing.TB, e *env.Env) *rest.Config {
 func (w *world) until(what string, missing func(ctx context.Context) (string, error)) {
 	w.Helper()
 	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), w.pace, patience, true, func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = missing(ctx)
 		return last == "", err
