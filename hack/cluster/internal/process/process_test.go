@@ -5,8 +5,13 @@ package process
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,11 +48,16 @@ func TestParseStat(t *testing.T) {
 // self is the record of the test process.
 func self(t *testing.T) Record {
 	t.Helper()
+	return recordOf(t, os.Getpid())
+}
+
+func recordOf(t *testing.T, pid int) Record {
+	t.Helper()
 	boot, err := BootID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("/proc/self/stat")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +65,7 @@ func self(t *testing.T) Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Record{Name: "self", PID: os.Getpid(), Start: start, Boot: boot}
+	return Record{Name: "self", PID: pid, Start: start, Boot: boot}
 }
 
 func TestAliveIsOfOneProcessOnly(t *testing.T) {
@@ -77,6 +87,79 @@ func TestAliveIsOfOneProcessOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAliveWhileAThreadExecutes starts this test program as a process that executes a program from a
+// thread that is not its first, over and over.
+func TestAliveWhileAThreadExecutes(t *testing.T) {
+	if left, err := strconv.Atoi(os.Getenv("EXECUTIONS_LEFT")); err == nil {
+		executeFromAnotherThread(t, left)
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestAliveWhileAThreadExecutes$")
+	cmd.Env = append(os.Environ(), "EXECUTIONS_LEFT=30")
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	record := recordOf(t, cmd.Process.Pid)
+	arrived := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(output, make([]byte, len(allExecuted)))
+		arrived <- err
+	}()
+	for waiting := true; waiting; {
+		if !record.Alive() {
+			t.Error("a process that executes a program was taken for ended")
+			waiting = false
+		}
+		select {
+		case err := <-arrived:
+			if err != nil {
+				t.Errorf("the process has ended: %v", err)
+			}
+			waiting = false
+		default:
+		}
+	}
+	if err := input.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if record.Alive() {
+		t.Error("the ended process was taken for alive")
+	}
+}
+
+// allExecuted is what the process says when it is done; it then lives on until its input ends.
+const allExecuted = "all executed\n"
+
+func executeFromAnotherThread(t *testing.T, left int) {
+	if left == 0 {
+		fmt.Print(allExecuted)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	t.Setenv("EXECUTIONS_LEFT", strconv.Itoa(left-1))
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+	}()
+	t.Fatal(<-done)
 }
 
 func TestRecords(t *testing.T) {
