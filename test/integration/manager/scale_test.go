@@ -43,7 +43,7 @@ func TestCountsOfWrites(t *testing.T) {
 	stop := startManager(t, own)
 	f := &fleet{world: newWorldWithoutManager(t, own)}
 	// A look at all of it costs the API server as much as many writes.
-	f.pace = 400 * time.Millisecond
+	f.pace, f.patience = 400*time.Millisecond, 5*time.Minute
 	f.build()
 
 	f.counted("plans", func(t *testing.T, writes func() env.Requests) {

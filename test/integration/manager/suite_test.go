@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	env.Main(m, func(e *env.Env) { shared = e })
 }
 
-// patience is how long a test waits for what must come about.
+// patience is how long a test waits for what must come about, unless it says otherwise.
 const patience = 30 * time.Second
 
 // world is one test's part of the cluster: a namespace, and the nodes it makes.
@@ -48,8 +48,9 @@ type world struct {
 	client    client.Client
 	namespace string
 	nodes     []string
-	// pace is the time between two looks at what is waited for.
-	pace time.Duration
+	// pace is the time between two looks at what is waited for, patience the time after
+	// which it is given up.
+	pace, patience time.Duration
 }
 
 // newWorld starts a manager for the test, and cleans up through it at the end.
@@ -65,7 +66,7 @@ func newWorld(t testing.TB, e *env.Env) *world {
 // which needs the last of them.
 func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
 	t.Helper()
-	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), pace: 20 * time.Millisecond}
+	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), pace: 20 * time.Millisecond, patience: patience}
 }
 
 // clean leaves nothing that a manager of another test would act on.
@@ -151,7 +152,7 @@ func identity(t testing.TB, e *env.Env) *rest.Config {
 func (w *world) until(what string, missing func(ctx context.Context) (string, error)) {
 	w.Helper()
 	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), w.pace, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), w.pace, w.patience, true, func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = missing(ctx)
 		return last == "", err
