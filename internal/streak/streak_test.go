@@ -51,6 +51,10 @@ func gone(s float64) step {
 	return func(j *streak.Judge) (streak.Transition, bool) { return j.ContainerGone(at(s)) }
 }
 
+func missing(s float64) step {
+	return func(j *streak.Judge) (streak.Transition, bool) { return j.Missing(at(s)) }
+}
+
 func edited(s float64, policy streak.Policy, handler bool) step {
 	return func(j *streak.Judge) (streak.Transition, bool) { return j.Edited(at(s), policy, handler) }
 }
@@ -196,7 +200,33 @@ func TestJudge(t *testing.T) {
 			final:  streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
 			due:    at(0),
 		},
-		"a container that never was is no failure": {policy: kubernetes(), steps: []step{gone(1)}},
+		"a container that is yet to come is no failure": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), gone(5), missing(10)},
+			due:    at(11),
+		},
+		"a container that does not come is one": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), missing(11), gone(20), missing(30)},
+			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(11)}},
+			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(11)},
+		},
+		"a container that comes late": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), missing(11), running(20, "a", 20), success(21, "idle")},
+			want: []streak.Transition{
+				{From: none, To: failed, Message: gonesay, At: at(11)},
+				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(20)},
+				{From: unknown, To: succeeded, Message: "idle", At: at(21)},
+			},
+			final: streak.State{State: succeeded, Message: "idle", LastProbe: at(21), LastTransition: at(21)},
+			due:   at(20),
+		},
+		"a container that comes in time": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), running(3, "a", 3), missing(11)},
+			due:    at(3),
+		},
 		"a container that was and is gone is Failed": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), gone(1), gone(2)},
