@@ -221,15 +221,19 @@ func (s *suite) endpointReady(service string, want bool) func(context.Context) e
 		if err := s.client.List(ctx, slices, ctrl.InNamespace(s.namespace), ctrl.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 			return err
 		}
+		found := 0
 		for _, slice := range slices.Items {
 			for _, endpoint := range slice.Endpoints {
+				found++
 				if got := ptr.Deref(endpoint.Conditions.Ready, true); got != want {
 					return fmt.Errorf("ready is %t, want %t", got, want)
 				}
-				return nil
 			}
 		}
-		return fmt.Errorf("service %s has no endpoint", service)
+		if found != 1 {
+			return fmt.Errorf("service %s has %d endpoints, want one", service, found)
+		}
+		return nil
 	}
 }
 
