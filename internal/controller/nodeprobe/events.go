@@ -60,8 +60,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				r.touch(q, e.Object.Spec.NodeName, podRest())
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			if plan.SamePlan(e.ObjectOld, e.ObjectNew) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
+			markers := func() []*plan.Marker { return r.markersOf(ctx, e.ObjectNew.Namespace) }
+			if plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) {
 				return
 			}
 			if plan.Eligible(e.ObjectOld) || plan.Eligible(e.ObjectNew) {
@@ -72,6 +73,15 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			r.touch(q, e.Object.Spec.NodeName, podRest())
 		},
 	}
+}
+
+func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
+	var markers v1alpha1.PodProbeMarkerList
+	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
+		return nil
+	}
+	return r.Compiler.All(markers.Items)
 }
 
 // markerEvents returns what to do when a marker changes: the nodes of the pods it selects,

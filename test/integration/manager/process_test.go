@@ -5,11 +5,13 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,8 +184,11 @@ func (w *world) ready(address string) {
 				return "", err
 			}
 			response, err := http.DefaultClient.Do(request)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return "nobody listens", nil
+			}
 			if err != nil {
-				return err.Error(), nil
+				return "", err
 			}
 			body, err := io.ReadAll(response.Body)
 			_ = response.Body.Close()
