@@ -19,6 +19,8 @@ IMAGE_TAG ?= dev
 FUZZTIME ?= 10s
 # What `make test-e2e` hands to go test, for instance E2E_ARGS='-run TestThresholds -v'.
 E2E_ARGS ?=
+# How many end-to-end tests run at once. The cluster shares the machine with them.
+E2E_PARALLEL ?= 3
 
 CLUSTER := go -C hack/cluster run .
 TOOL := go tool -modfile=hack/tools/go.mod
@@ -105,7 +107,15 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
 	$(MAKE) --no-print-directory install e2e-images; \
 	echo 'go test ./test/e2e/...'; \
-	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/e2e/... $(E2E_ARGS)
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
+	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
+
+# Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.
+.PHONY: test-e2e-nodes
+test-e2e-nodes: ## Turn the local cluster into two nodes with Debian's containerd and run what differs there.
+	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian install e2e-images
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
+		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerThatNeverStarts|TestRecreationUnderTheSameName|TestHangingProbe'
 
 .PHONY: e2e-images
 e2e-images:

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ import (
 
 // processes returns the ids of the cluster's processes whose program and arguments the
 // predicate accepts. The tests run as root on the machine that runs the cluster.
-func processes(t *testing.T, is func(args []string) bool) []int {
+func processes(t testing.TB, is func(args []string) bool) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must(t, err)
@@ -46,18 +47,21 @@ func program(name string) func([]string) bool {
 	return func(args []string) bool { return filepath.Base(args[0]) == name }
 }
 
-// kill ends every process of the program at once, as a crash would.
-func kill(t *testing.T, name string) {
-	t.Helper()
-	found := processes(t, program(name))
-	if len(found) == 0 {
-		t.Fatalf("no process of %s to kill", name)
-	}
-	for _, pid := range found {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatalf("killing %s (%d): %v", name, pid, err)
+// kill ends every process of the program at once, as a crash would, once there is one.
+func (s *suite) kill(name string) {
+	s.Helper()
+	s.eventually("a process of "+name+" to kill", func(context.Context) error {
+		found := processes(s, program(name))
+		if len(found) == 0 {
+			return errors.New("none")
 		}
-	}
+		for _, pid := range found {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				return fmt.Errorf("killing %d: %w", pid, err)
+			}
+		}
+		return nil
+	})
 }
 
 // systemReady waits until the pods of the component are there and ready.
@@ -149,7 +153,7 @@ func TestDaemonsKilled(t *testing.T) {
 		for round := range 2 {
 			t.Logf("killing the %s, round %d", daemon, round+1)
 			f.flip()
-			kill(t, "seamark-"+daemon)
+			s.kill("seamark-" + daemon)
 			f.flip()
 			f.settled()
 		}
@@ -157,8 +161,8 @@ func TestDaemonsKilled(t *testing.T) {
 	}
 
 	before := f.versions()
-	kill(t, "seamark-manager")
-	kill(t, "seamark-agent")
+	s.kill("seamark-manager")
+	s.kill("seamark-agent")
 	s.eventually("both are back", func(context.Context) error {
 		for _, daemon := range []string{"seamark-manager", "seamark-agent"} {
 			if len(processes(t, program(daemon))) == 0 {
@@ -196,7 +200,7 @@ func TestAPIServerGone(t *testing.T) {
 
 	const gone = 30 * time.Second
 	began := time.Now()
-	kill(t, "kube-apiserver")
+	s.kill("kube-apiserver")
 	<-time.After(gone)
 	s.clusterUp()
 	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionFalse), hasLabel("over", "true"))
@@ -209,7 +213,7 @@ func TestAPIServerGone(t *testing.T) {
 func TestRuntimeRestarted(t *testing.T) {
 	s := newSuite(t)
 	f := newFleet(s, 4)
-	kill(t, "containerd")
+	s.kill("containerd")
 	s.never(5*time.Second, "a mark changed while the runtime was gone", func(ctx context.Context) error {
 		for _, name := range f.pods {
 			if err := s.meets(name, hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))(ctx); err != nil {
@@ -219,6 +223,10 @@ func TestRuntimeRestarted(t *testing.T) {
 		return nil
 	})
 	s.clusterUp()
+	s.eventually("the kubelet finds the runtime again", func(context.Context) error {
+		_, err := s.tryExec(f.pods[0], "true")
+		return err
+	})
 	f.flip()
 	f.settled()
 }

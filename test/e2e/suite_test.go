@@ -178,18 +178,26 @@ func (s *suite) running(names ...string) {
 // exec runs a shell line in a pod's first container and returns what it printed.
 func (s *suite) exec(pod, line string) string {
 	s.Helper()
+	out, err := s.tryExec(pod, line)
+	must(s, err)
+	return out
+}
+
+func (s *suite) tryExec(pod, line string) (string, error) {
 	request := s.clientset.CoreV1().RESTClient().Post().Namespace(s.namespace).
 		Resource("pods").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Command: []string{"sh", "-c", line}, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewSPDYExecutor(s.config, "POST", request.URL())
-	must(s, err)
+	if err != nil {
+		return "", fmt.Errorf("exec %q in %s: %w", line, pod, err)
+	}
 	var out, errOut bytes.Buffer
 	if err := executor.StreamWithContext(s.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut}); err != nil {
-		s.Fatalf("exec %q in %s: %v: %s", line, pod, err, errOut.String())
+		return "", fmt.Errorf("exec %q in %s: %w: %s", line, pod, err, errOut.String())
 	}
-	return out.String()
+	return out.String(), nil
 }
 
 // kubectl runs the cluster's kubectl in the test's namespace, as a user would.
