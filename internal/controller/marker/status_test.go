@@ -91,6 +91,10 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%s waits %v, want %v", step.name, got, step.want)
 		}
 	}
+	l.again(key)
+	if got := l.wait(key, "b", 2, start.Add(1600*time.Millisecond)); got != 0 {
+		t.Errorf("a look after one that came to nothing waits %v", got)
+	}
 }
 
 func TestShort(t *testing.T) {
