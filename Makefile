@@ -157,7 +157,7 @@ generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ s
 .PHONY: lint
 lint: ## Lint every module.
 	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
-	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
+	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
 .PHONY: fmt
 fmt: ## Format the code of every module.
