@@ -17,6 +17,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE_TAG ?= dev
 # What `make test-e2e` hands to go test, for instance E2E_ARGS='-run TestThresholds -v'.
 E2E_ARGS ?=
+# How many end-to-end tests run at once. The cluster shares the machine with them.
+E2E_PARALLEL ?= 3
 
 CLUSTER := go -C hack/cluster run .
 TOOL := go tool -modfile=hack/tools/go.mod
@@ -93,7 +95,7 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 .PHONY: test-unit
 test-unit: compiler ## Run the unit tests of every module, with the race detector.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
-	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test ./...'; go -C $(m) test ./...;)
+	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
 	@$(MAKE) --no-print-directory fuzz-short
 
 .PHONY: test-local
@@ -111,7 +113,15 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
 	$(MAKE) --no-print-directory install e2e-images; \
 	echo 'go test ./test/e2e/...'; \
-	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/e2e/... $(E2E_ARGS)
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
+	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
+
+# Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.
+.PHONY: test-e2e-nodes
+test-e2e-nodes: ## Turn the local cluster into two nodes with Debian's containerd and run what differs there.
+	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian install e2e-images
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
+		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerThatNeverStarts|TestRecreationUnderTheSameName|TestHangingProbe'
 
 .PHONY: e2e-images
 e2e-images:
@@ -157,14 +167,18 @@ compiler:
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ says.
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
-	@$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
+	go run ./hack/crdmerge config/crd/embedded $$crds; \
+	cp $$crds/*.yaml config/crd/bases/
 	@rm -rf charts/seamark/files && mkdir -p charts/seamark/files/crd charts/seamark/files/rbac
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/rbac/*.yaml)) charts/seamark/files/rbac/
 
 .PHONY: lint
 lint: ## Lint every module.
-	@$(foreach m,$(CODE_MODULES),echo 'lint $(m)'; (cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...);)
+	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
+	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
 .PHONY: fmt
 fmt: ## Format the code of every module.

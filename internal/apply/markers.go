@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,11 +26,12 @@ func NewMarkers(client client.Client) *Markers {
 }
 
 // Status makes the given status the marker's, and returns the marker as stored: an API
-// server whose CRD lacks a field has dropped it. The error is ErrGone where the marker
-// is gone or another one has its name.
+// server whose CRD lacks a field has dropped it. Nobody may have changed the marker
+// since it was read: else the error is a conflict of the API server, or ErrGone.
 func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, status v1alpha1.PodProbeMarkerStatus) (*v1alpha1.PodProbeMarker, error) {
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": marker.UID},
+		// The UID says nothing here: a write to the status passes over the metadata.
+		"metadata": map[string]any{"resourceVersion": marker.ResourceVersion},
 		"status": map[string]any{
 			"observedGeneration": status.ObservedGeneration,
 			"matchedPods":        status.MatchedPods,
@@ -45,7 +45,7 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
-		return nil, fmt.Errorf("writing the status of marker %s/%s: %w", marker.Namespace, marker.Name, orReplaced(err))
+		return nil, fmt.Errorf("writing the status of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
 	}
 	return stored, nil
 }
@@ -54,7 +54,6 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 // marker since it was read: else the error is a conflict of the API server, or ErrGone.
 func (m *Markers) Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             marker.UID,
 		"resourceVersion": marker.ResourceVersion,
 		"finalizers":      finalizers,
 	}})
@@ -73,13 +72,4 @@ func named(marker *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker {
 	named := &v1alpha1.PodProbeMarker{}
 	named.Namespace, named.Name = marker.Namespace, marker.Name
 	return named
-}
-
-// orReplaced reads a write that carries a UID and no resource version: a conflict can
-// only be about the UID.
-func orReplaced(err error) error {
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	return orGone(err)
 }

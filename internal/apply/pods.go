@@ -57,17 +57,27 @@ func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (st
 	switch {
 	case err == nil:
 		return written.ResourceVersion, nil
-	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
-	case apierrors.IsConflict(err) && p.replaced(ctx, pods, pod):
+	case apierrors.IsNotFound(err), isOtherUID(err), apierrors.IsConflict(err) && p.replaced(ctx, pods, pod):
 		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
 	default:
 		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 }
 
-// replaced tells whether the name belongs to no pod or to another one. The API server
-// answers a wrong UID with the same code as an update that lost a race.
+// isOtherUID tells whether the API server refused the write because the object of the
+// name has another UID. It takes the UID for an attempt to change it.
+func isOtherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "metadata.uid"
+	})
+}
+
+// replaced tells whether the name belongs to no pod or to another one. Where a pod is
+// replaced during the write, the API server answers as to an update that lost a race.
 func (p *Pods) replaced(ctx context.Context, pods metadata.ResourceInterface, pod *corev1.Pod) bool {
 	live, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {

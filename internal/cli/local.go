@@ -138,7 +138,8 @@ func (o *LocalOptions) Complete() error {
 		o.expressions = append(o.expressions, expression)
 	}
 	if out, ok := o.Out.(*os.File); ok && o.Output == "" {
-		o.terminal = term.IsTerminal(int(out.Fd()))
+		// A dumb terminal can't move its cursor.
+		o.terminal = term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 	}
 	o.interrupts = make(chan os.Signal, 2)
 	o.newRunner = func(options local.Options) (runner, error) { return local.New(options) }

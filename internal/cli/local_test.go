@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -224,6 +225,23 @@ func TestOptionsReachTheRunner(t *testing.T) {
 		got := handed{s.options.SharedAddress, s.options.CrashLoopInitial, s.options.CrashLoopMax, s.options.Version, len(s.options.Objects.Pods)}
 		if diff := cmp.Diff(handed{true, time.Second, time.Minute, "v1", 1}, got); diff != "" {
 			t.Errorf("options (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestIgnoredFieldsAreNamedOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, stderr, err := play(t, &script{}, LocalOptions{Filenames: []string{file}, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "Warning: a local run ignores:\n  Pod web: spec.dnsPolicy\n  Pod web: spec.hostPID\n"
+		if diff := cmp.Diff(want, stderr); diff != "" {
+			t.Errorf("standard error (-want +got):\n%s", diff)
 		}
 	})
 }

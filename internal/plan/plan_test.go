@@ -198,16 +198,19 @@ func TestSamePlan(t *testing.T) {
 		"nothing":           {after: base().Build(), same: true},
 		"another condition": {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
 		"an annotation":     {after: base().Annotation("a", "b").Build(), same: true},
-		"a label":           {after: base().Label("b", "c").Build()},
+		"a label":           {after: base().Label("b", "c").Build(), same: true},
+		"a selected label":  {after: base().Label("app", "db").Build()},
 		"the address":       {after: base().IP("10.0.0.2").Build()},
 		"the phase":         {after: base().Phase(corev1.PodFailed).Build()},
 		"termination":       {after: base().Terminating().Build()},
 		"initialization":    {after: base().Initialized(corev1.ConditionFalse).Build()},
 		"the UID":           {after: base().UID("other").Build()},
 	}
+	markers := compile(t, builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.SamePlan(base().Build(), tc.after); got != tc.same {
+			got := plan.SamePlan(base().Build(), tc.after, func() []*plan.Marker { return markers })
+			if got != tc.same {
 				t.Errorf("SamePlan = %t, want %t", got, tc.same)
 			}
 		})

@@ -23,14 +23,23 @@ func Ending(pod *corev1.Pod) bool {
 		pod.Status.Phase == corev1.PodFailed
 }
 
-// SamePlan tells whether the two versions of one pod give the same plan under any
-// markers. Containers are not compared: those that count can't change while a pod lives.
-func SamePlan(before, after *corev1.Pod) bool {
-	return before.UID == after.UID &&
-		before.Spec.NodeName == after.Spec.NodeName &&
-		Eligible(before) == Eligible(after) &&
-		before.Status.PodIP == after.Status.PodIP &&
-		maps.Equal(before.Labels, after.Labels)
+// SamePlan tells whether the two versions of one pod give the same plan under the
+// markers, which are asked for only where labels differ. Containers are not compared:
+// those that count can't change while a pod lives.
+func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
+	if before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
+		before.Status.PodIP != after.Status.PodIP || Eligible(before) != Eligible(after) {
+		return false
+	}
+	if maps.Equal(before.Labels, after.Labels) {
+		return true
+	}
+	for _, m := range markers() {
+		if m.Selects(before) != m.Selects(after) {
+			return false
+		}
+	}
+	return true
 }
 
 func initialized(pod *corev1.Pod) bool {

@@ -57,13 +57,32 @@ func (j *Judge) isFresh(c Container) bool {
 	return c.ID != j.container.ID || c.Running && !j.container.Running
 }
 
+// StartGrace is how long a planned container may take to exist for the first time before
+// its probe is Failed. An ordinary start takes less, and so makes no mark on its way; a
+// container whose image can't be had does not run, and the pod says so.
+const StartGrace = 10 * time.Second
+
 // ContainerGone takes in that the runtime has no such container. A probe that has seen
-// one, or has a reported state, is Failed; any other waits for its container to appear,
-// as the kubelet's probes do.
+// one, or has a reported state, is Failed; any other waits for its container to appear.
 func (j *Judge) ContainerGone(now time.Time) (Transition, bool) {
 	if j.container.ID == "" && !j.restored {
+		if j.next.IsZero() && j.state.State == "" {
+			j.next = now.Add(StartGrace)
+		}
 		return Transition{}, false
 	}
+	return j.missing(now)
+}
+
+// Missing takes in that Due has come while the container still does not exist.
+func (j *Judge) Missing(now time.Time) (Transition, bool) {
+	if j.container.ID != "" || j.next.IsZero() || now.Before(j.next) {
+		return Transition{}, false
+	}
+	return j.missing(now)
+}
+
+func (j *Judge) missing(now time.Time) (Transition, bool) {
 	j.container, j.restored, j.next = Container{}, false, time.Time{}
 	j.reset()
 	return j.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))

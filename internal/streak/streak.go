@@ -11,7 +11,8 @@
 //   - the state changes only by a streak that meets its threshold, by a change of the
 //     container, or by a change of the handler;
 //   - only the outcomes of one container and one handler make up a streak;
-//   - a container that does not run is Failed and never due;
+//   - a container that does not run is Failed and never run in; one that has never
+//     existed is Failed once it has been missing for StartGrace;
 //   - a probe that has never had a result has no state.
 package streak
 
@@ -98,7 +99,7 @@ type Judge struct {
 	// last and run are the newest outcome and how often it came in a row.
 	last bool
 	run  int
-	// next is when the probe is due; zero while it is not.
+	// next is when the probe is due, or its container overdue; zero while it is neither.
 	next time.Time
 }
 
@@ -125,8 +126,9 @@ func (j *Judge) Container() Container { return j.container }
 // none has come since the container or the handler changed.
 func (j *Judge) Streak() (success bool, count int) { return j.last, j.run }
 
-// Due returns when the probe is to be run next. It returns false while there is nothing
-// to run it in.
+// Due returns when the judge wants to be called next: Begin, to run the probe where
+// Container runs, Missing where it does not. It returns false while there is nothing to
+// wait for.
 func (j *Judge) Due() (time.Time, bool) { return j.next, !j.next.IsZero() }
 
 // Begin notes that a run starts at now, and moves Due to the next point of the period's

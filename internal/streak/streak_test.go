@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -49,6 +48,10 @@ func stopped(s float64, id, reason string) step {
 
 func gone(s float64) step {
 	return func(j *streak.Judge) (streak.Transition, bool) { return j.ContainerGone(at(s)) }
+}
+
+func missing(s float64) step {
+	return func(j *streak.Judge) (streak.Transition, bool) { return j.Missing(at(s)) }
 }
 
 func edited(s float64, policy streak.Policy, handler bool) step {
@@ -196,7 +199,33 @@ func TestJudge(t *testing.T) {
 			final:  streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
 			due:    at(0),
 		},
-		"a container that never was is no failure": {policy: kubernetes(), steps: []step{gone(1)}},
+		"a container that is yet to come is no failure": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), gone(5), missing(10)},
+			due:    at(11),
+		},
+		"a container that does not come is one": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), missing(11), gone(20), missing(30)},
+			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(11)}},
+			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(11)},
+		},
+		"a container that comes late": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), missing(11), running(20, "a", 20), success(21, "idle")},
+			want: []streak.Transition{
+				{From: none, To: failed, Message: gonesay, At: at(11)},
+				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(20)},
+				{From: unknown, To: succeeded, Message: "idle", At: at(21)},
+			},
+			final: streak.State{State: succeeded, Message: "idle", LastProbe: at(21), LastTransition: at(21)},
+			due:   at(20),
+		},
+		"a container that comes in time": {
+			policy: kubernetes(),
+			steps:  []step{gone(1), running(3, "a", 3), missing(11)},
+			due:    at(3),
+		},
 		"a container that was and is gone is Failed": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), gone(1), gone(2)},
@@ -315,65 +344,6 @@ func TestJudge(t *testing.T) {
 			}
 			if due, _ := judge.Due(); !due.Equal(tc.due) {
 				t.Errorf("due %s, want %s", due, tc.due)
-			}
-		})
-	}
-}
-
-func TestDue(t *testing.T) {
-	begin := func(s float64) step {
-		return func(j *streak.Judge) (streak.Transition, bool) {
-			j.Begin(at(s))
-			return streak.Transition{}, false
-		}
-	}
-	cases := map[string]struct {
-		notBefore float64
-		steps     []step
-		want      float64
-	}{
-		"not before the spread of a start":   {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
-		"one period after the first run":     {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
-		"the grid holds when a run is late":  {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
-		"points that have passed are gone":   {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
-		"a point reached exactly has passed": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
-		"an early run moves nothing":         {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
-		"an edit ends the spread":            {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
-		"a restart is probed at once":        {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			judge := streak.New(kubernetes(), at(tc.notBefore))
-			for _, s := range tc.steps {
-				s(judge)
-			}
-			if due, ok := judge.Due(); !ok || !due.Equal(at(tc.want)) {
-				t.Errorf("due %s, %t, want %s", due, ok, at(tc.want))
-			}
-		})
-	}
-}
-
-func TestPolicyOf(t *testing.T) {
-	cases := map[string]struct {
-		in   corev1.Probe
-		want streak.Policy
-	}{
-		"resolved": {
-			in: corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 7, SuccessThreshold: 2, FailureThreshold: 4},
-			want: streak.Policy{
-				InitialDelay: 5 * time.Second, Period: 7 * time.Second, SuccessThreshold: 2, FailureThreshold: 4,
-			},
-		},
-		"a bad plan can't spin": {
-			in:   corev1.Probe{InitialDelaySeconds: -1, FailureThreshold: -3},
-			want: streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, streak.PolicyOf(&tc.in)); diff != "" {
-				t.Errorf("policy (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -22,10 +22,10 @@ type key struct{ Kind, Namespace, Name string }
 
 // TestSameAsConfig holds the two ways to install together.
 func TestSameAsConfig(t *testing.T) {
-	want := parse(t, tool(t, "kustomize", "build", "config/default"))
+	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/default"))
 	// Helm makes the namespace itself, on the user's word.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
-	got := parse(t, template(t, "seamark-system"))
+	got := parse(t, template(t, tool(t, "helm"), "seamark-system"))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-config/default +chart):\n%s", diff)
 	}
@@ -33,7 +33,7 @@ func TestSameAsConfig(t *testing.T) {
 
 // TestNamespace holds every reference to a namespace to that of the release.
 func TestNamespace(t *testing.T) {
-	rendered := string(template(t, "elsewhere"))
+	rendered := string(template(t, tool(t, "helm"), "elsewhere"))
 	if strings.Contains(rendered, "seamark-system") {
 		t.Error("a release in the namespace elsewhere names seamark-system")
 	}
@@ -53,6 +53,7 @@ func TestValues(t *testing.T) {
 	)
 	manager := key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}
 	agent := key{Kind: "DaemonSet", Namespace: "ns", Name: "seamark-agent"}
+	helm := tool(t, "helm")
 	markers := key{Kind: "CustomResourceDefinition", Name: "podprobemarkers.apps.kruise.io"}
 	for name, test := range map[string]struct {
 		set    string
@@ -70,13 +71,15 @@ func TestValues(t *testing.T) {
 		"manager annotation": {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
 		"agent annotation":   {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
 		"agent socket":       {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
+		"agent port":         {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
+		"agent port's flag":  {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
 		"agent folder":       {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
 		"agent rollout":      {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
 		"agent memory":       {"agent.resources.limits.memory=64Mi", agent, container + "resources.limits.memory", "64Mi"},
 		"no CRDs":            {"crds.install=false", markers, "metadata.name", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := parse(t, template(t, "ns", "--set", test.set))
+			objects := parse(t, template(t, helm, "ns", "--set", test.set))
 			if diff := cmp.Diff(test.want, at(objects[test.object], strings.Split(test.path, "."))); diff != "" {
 				t.Errorf("%s, %s %s at %s (-want +got):\n%s", test.set,
 					test.object.Kind, test.object.Name, test.path, diff)
@@ -105,21 +108,27 @@ func at(value any, path []string) any {
 	return value
 }
 
-// template renders the chart for a release in the namespace.
-func template(t *testing.T, namespace string, args ...string) []byte {
+// template renders the chart with helm for a release in the namespace.
+func template(t *testing.T, helm, namespace string, args ...string) []byte {
 	t.Helper()
-	return tool(t, append([]string{"helm", "template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
+	return output(t, helm, append([]string{"template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
 }
 
-// tool runs one of the tools that hack/tools pins, in the repository's root.
-func tool(t *testing.T, args ...string) []byte {
+// tool returns the path of one of the tools that hack/tools pins.
+func tool(t *testing.T, name string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=hack/tools/go.mod"}, args...)...)
+	return strings.TrimSpace(string(output(t, "go", "tool", "-modfile=hack/tools/go.mod", "-n", name)))
+}
+
+// output runs a program in the repository's root and returns its standard output.
+func output(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
 	command.Dir = "../.."
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.String())
 	}
 	return stdout.Bytes()
 }

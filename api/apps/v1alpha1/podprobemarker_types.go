@@ -67,7 +67,7 @@ type PodProbeMarkerSpec struct {
 
 // PodContainerProbe is one probe and the marks that its result makes.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.podConditionType) && self.podConditionType != '') || (has(self.markerPolicy) && size(self.markerPolicy) > 0)",message="must have a podConditionType, a markerPolicy, or both"
+// +kubebuilder:validation:XValidation:rule="(has(self.podConditionType) && size(self.podConditionType) > 0) || (has(self.markerPolicy) && size(self.markerPolicy) > 0)",message="must have a podConditionType, a markerPolicy, or both"
 type PodContainerProbe struct {
 	// name of the probe, unique within the marker: 1 to 253 letters, digits, '-', '_',
 	// '.' and '/', the first and the last a letter or digit. The type of a condition
@@ -137,7 +137,6 @@ type ProbeMarkerPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !format.qualifiedName().validate(key).hasValue())",message="must have qualified names as keys: an optional DNS name and '/', then 1 to 63 letters, digits, '-', '_' and '.', the first and last a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !format.labelValue().validate(self[key]).hasValue())",message="must have label values: empty, or at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations that the pod carries in that state, at most 32, with keys as

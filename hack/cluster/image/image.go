@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package image builds container images from files, without a registry and without a builder daemon.
 //
 // An image is one layer on nothing. Everything in it follows from the files: names are sorted, times are

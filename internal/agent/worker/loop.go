@@ -192,13 +192,24 @@ func (l *loop) untilDue() time.Duration {
 	return max(time.Until(e.due), 0)
 }
 
-// startDue starts every run that is due.
+// startDue starts every run that is due, and gives up on containers that are overdue.
 func (l *loop) startDue(ctx context.Context) {
 	now := time.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
-		e.judge.Begin(now)
 		l.queue.remove(e)
+		if !e.judge.Container().Running {
+			l.missing(now, e)
+			continue
+		}
+		e.judge.Begin(now)
 		l.start(ctx, now, e)
+	}
+}
+
+// missing tells a judge that its container has not come in time.
+func (l *loop) missing(now time.Time, e *entry) {
+	if transition, changed := e.judge.Missing(now); changed {
+		l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), &transition)
 	}
 }
 

@@ -71,7 +71,17 @@ func TestWorker(t *testing.T) {
 			},
 			runs: map[string][]string{"p": {"0s a"}},
 		},
-		"a container that never was": {
+		"a container that comes in time": {
+			play: func(b *bench) {
+				b.ContainersSynced()
+				b.plan(planned("p"))
+				pass(streak.StartGrace - time.Second)
+				b.containerRuns("a")
+			},
+			runs: map[string][]string{"p": {"9s a"}},
+			told: []string{"9s p >Succeeded"},
+		},
+		"a container that comes late": {
 			play: func(b *bench) {
 				b.ContainersSynced()
 				b.plan(planned("p"))
@@ -79,7 +89,7 @@ func TestWorker(t *testing.T) {
 				b.containerRuns("a")
 			},
 			runs: map[string][]string{"p": {"1m0s a"}},
-			told: []string{"1m0s p >Succeeded"},
+			told: []string{"10s p >Failed", "1m0s p Failed>Unknown", "1m0s p Unknown>Succeeded"},
 		},
 		"an initial delay": {
 			play: func(b *bench) {

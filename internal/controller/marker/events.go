@@ -73,9 +73,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			if !plan.SamePlan(e.ObjectOld, e.ObjectNew) {
-				r.addAll(q, concerned(e.ObjectOld, e.ObjectNew, r.markersOf(ctx, e.ObjectNew.Namespace)))
-			}
+			r.addAll(q, concerned(e.ObjectOld, e.ObjectNew, r.markersOf(ctx, e.ObjectNew.Namespace)))
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
 			r.addAll(q, selecting(e.Object, r.markersOf(ctx, e.Object.Namespace)))

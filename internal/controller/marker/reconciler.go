@@ -99,11 +99,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait := r.looks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return reconcile.Result{}, r.updateStatus(ctx, marker)
+	return outdated(r.updateStatus(ctx, marker))
 }
 
 func (r *Reconciler) setFinalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) (reconcile.Result, error) {
-	err := r.Markers.Finalizers(ctx, marker, finalizers)
+	return outdated(r.Markers.Finalizers(ctx, marker, finalizers))
+}
+
+// outdated makes no error of a write that came too late.
+func outdated(err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return reconcile.Result{}, nil
@@ -132,10 +136,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, marker *v1alpha1.PodProbe
 		return nil
 	}
 	stored, err := r.Markers.Status(ctx, marker, status)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		return nil
-	case err != nil:
+	if err != nil {
+		r.looks.again(key)
 		return err
 	}
 	if len(stored.Status.Conditions) == 0 {

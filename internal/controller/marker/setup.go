@@ -21,6 +21,9 @@ import (
 // concurrency is how many markers are looked at at once.
 const concurrency = 4
 
+// timeout bounds one reconcile, whatever became of the connection to the API server.
+const timeout = 30 * time.Second
+
 // Add runs the Reconciler under the manager, fed from the informers. It follows them
 // from the start, whether or not the manager leads, so that a new leader knows them.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
@@ -29,6 +32,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
 		EnableWarmup:            &warm,
+		ReconciliationTimeout:   timeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	})

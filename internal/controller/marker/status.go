@@ -124,6 +124,15 @@ func (l *looks) setDropped(key types.NamespacedName, conditions []metav1.Conditi
 	l.by[key] = last
 }
 
+// again lets the next look at the marker be taken at once: the last one came to nothing.
+func (l *looks) again(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.by[key]
+	last.at = time.Time{}
+	l.by[key] = last
+}
+
 func (l *looks) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

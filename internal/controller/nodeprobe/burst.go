@@ -8,22 +8,30 @@ import (
 	"time"
 )
 
-const (
-	// quiet is how long a node's inputs must rest before its plan is compiled.
-	quiet = 100 * time.Millisecond
-	// patience is how long a plan waits at most, however restless its inputs.
-	patience = time.Second
-)
+// rest is how long a node's inputs must be quiet before its plan is compiled, and how
+// long the plan waits at most, however restless they are.
+type rest struct {
+	quiet, patience time.Duration
+}
 
-// burst is a run of changes to one node's inputs that no compile has seen yet.
+// podRest follows a change of the node's pods.
+func podRest() rest { return rest{quiet: 100 * time.Millisecond, patience: time.Second} }
+
+// markerRest follows a change of a marker. It is longer: markers tend to come several
+// in a row, one request after another, and each changes the plans of many nodes.
+func markerRest() rest { return rest{quiet: 300 * time.Millisecond, patience: 1500 * time.Millisecond} }
+
+// burst is a run of changes to one node's inputs that no compile has seen yet. Its rest
+// is the longest that one of them asks for.
 type burst struct {
 	first, last time.Time
+	rest        rest
 }
 
 // wait returns how long the compile still waits at the time now; zero means that it is due.
 func (b burst) wait(now time.Time) time.Duration {
-	due := b.last.Add(quiet)
-	if limit := b.first.Add(patience); limit.Before(due) {
+	due := b.last.Add(b.rest.quiet)
+	if limit := b.first.Add(b.rest.patience); limit.Before(due) {
 		due = limit
 	}
 	return max(0, due.Sub(now))
@@ -40,7 +48,7 @@ func newBursts() *bursts {
 }
 
 // touch notes a change to the node's inputs.
-func (b *bursts) touch(node string, now time.Time) {
+func (b *bursts) touch(node string, now time.Time, needs rest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	current, found := b.open[node]
@@ -48,6 +56,8 @@ func (b *bursts) touch(node string, now time.Time) {
 		current.first = now
 	}
 	current.last = now
+	current.rest.quiet = max(current.rest.quiet, needs.quiet)
+	current.rest.patience = max(current.rest.patience, needs.patience)
 	b.open[node] = current
 }
 

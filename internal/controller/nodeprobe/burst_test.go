@@ -18,7 +18,8 @@ func TestBursts(t *testing.T) {
 		return at
 	}
 	cases := map[string]struct {
-		touched []time.Duration
+		touched []time.Duration // by pods
+		markers []time.Duration // by markers, after those
 		now     time.Duration
 		want    time.Duration
 	}{
@@ -30,22 +31,29 @@ func TestBursts(t *testing.T) {
 		"restless":                     {touched: every(50, 900), now: ms(920), want: ms(80)},
 		"restless, patience nearly up": {touched: every(50, 950), now: ms(960), want: ms(40)},
 		"restless, patience up":        {touched: every(50, 1000), now: ms(1000)},
+		"a marker":                     {markers: []time.Duration{0}, now: ms(100), want: ms(200)},
+		"a marker after a pod":         {touched: []time.Duration{0}, markers: []time.Duration{ms(50)}, now: ms(100), want: ms(250)},
+		"markers in a row":             {markers: every(250, 1250), now: ms(1300), want: ms(200)},
+		"markers, patience up":         {markers: every(250, 1500), now: ms(1500)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			start := time.Unix(1_700_000_000, 0)
 			b := newBursts()
 			for _, at := range tc.touched {
-				b.touch("node", start.Add(at))
+				b.touch("node", start.Add(at), podRest())
 			}
-			b.touch("another", start.Add(tc.now))
+			for _, at := range tc.markers {
+				b.touch("node", start.Add(at), markerRest())
+			}
+			b.touch("another", start.Add(tc.now), podRest())
 			if got := b.take("node", start.Add(tc.now)); got != tc.want {
 				t.Errorf("waits %v, want %v", got, tc.want)
 			}
 			if tc.want == 0 {
-				b.touch("node", start.Add(tc.now))
-				if got := b.take("node", start.Add(tc.now)); got != quiet {
-					t.Errorf("a new burst waits %v, want %v", got, quiet)
+				b.touch("node", start.Add(tc.now), podRest())
+				if got := b.take("node", start.Add(tc.now)); got != podRest().quiet {
+					t.Errorf("a new burst waits %v, want %v", got, podRest().quiet)
 				}
 			}
 		})

@@ -25,12 +25,12 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // touch opens or prolongs the node's burst and asks for its compile.
-func (r *Reconciler) touch(q queue, node string) {
+func (r *Reconciler) touch(q queue, node string, needs rest) {
 	if node == "" {
 		return
 	}
-	r.bursts.touch(node, r.Now())
-	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, quiet)
+	r.bursts.touch(node, r.Now(), needs)
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, needs.quiet)
 }
 
 // nodeEvents returns what to do when a node changes: all that counts are its existence, its
@@ -38,16 +38,16 @@ func (r *Reconciler) touch(q queue, node string) {
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID ||
 				e.ObjectOld.Labels[v1alpha1.NodeTypeLabel] != e.ObjectNew.Labels[v1alpha1.NodeTypeLabel] {
-				r.touch(q, e.ObjectNew.Name)
+				r.touch(q, e.ObjectNew.Name, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 	}
 }
@@ -57,21 +57,31 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
 			if plan.Eligible(e.Object) {
-				r.touch(q, e.Object.Spec.NodeName)
+				r.touch(q, e.Object.Spec.NodeName, podRest())
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			if plan.SamePlan(e.ObjectOld, e.ObjectNew) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
+			markers := func() []*plan.Marker { return r.markersOf(ctx, e.ObjectNew.Namespace) }
+			if plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) {
 				return
 			}
 			if plan.Eligible(e.ObjectOld) || plan.Eligible(e.ObjectNew) {
-				r.touch(q, e.ObjectNew.Spec.NodeName)
+				r.touch(q, e.ObjectNew.Spec.NodeName, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.touch(q, e.Object.Spec.NodeName)
+			r.touch(q, e.Object.Spec.NodeName, podRest())
 		},
 	}
+}
+
+func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
+	var markers v1alpha1.PodProbeMarkerList
+	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
+		return nil
+	}
+	return r.Compiler.All(markers.Items)
 }
 
 // markerEvents returns what to do when a marker changes: the nodes of the pods it selects,
@@ -117,7 +127,7 @@ func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha
 		nodes.Insert(pods.Items[i].Spec.NodeName)
 	}
 	for node := range nodes {
-		r.touch(q, node)
+		r.touch(q, node, markerRest())
 	}
 }
 
@@ -126,16 +136,16 @@ func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q queue) {
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
-				r.touch(q, e.ObjectNew.Name)
+				r.touch(q, e.ObjectNew.Name, podRest())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q queue) {
 			r.recent.Forget(e.Object.Name)
-			r.touch(q, e.Object.Name)
+			r.touch(q, e.Object.Name, podRest())
 		},
 	}
 }

@@ -194,7 +194,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 		err = r.create(ctx, node, spec)
 		if apierrors.IsAlreadyExists(err) {
 			// The cache doesn't show it yet.
-			return reconcile.Result{RequeueAfter: quiet}, nil
+			return reconcile.Result{RequeueAfter: podRest().quiet}, nil
 		}
 	} else {
 		err = r.replace(ctx, npp, spec)
@@ -202,7 +202,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if errors.Is(err, apply.ErrTooLarge) {
 		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
 			corev1.EventTypeWarning, eventPlanTooLarge,
-			"The plan of %d pods is more than the API server can store; the plan before it stays in force.", len(spec.PodProbes))
+			"The API server can't store the node's plan, which has too many pods (%d); the plan before it stays in force.", len(spec.PodProbes))
 		// Another try can't help; the next change of an input may.
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}

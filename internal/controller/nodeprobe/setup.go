@@ -23,6 +23,9 @@ import (
 // waits for the API server.
 const concurrency = 16
 
+// timeout bounds one reconcile, whatever became of the connection to the API server.
+const timeout = 30 * time.Second
+
 // Add runs the Reconciler under the manager, fed from the informers. It follows them
 // from the start, whether or not the manager leads, so that a new leader knows them.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
@@ -31,6 +34,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
 		EnableWarmup:            &warm,
+		ReconciliationTimeout:   timeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	})

@@ -64,8 +64,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				add(q, client.ObjectKeyFromObject(e.Object))
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			if !plan.SamePlan(e.ObjectOld, e.ObjectNew) || !sameMarks(e.ObjectOld, e.ObjectNew) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
+			markers := func() []*plan.Marker { return r.markersOf(ctx, e.ObjectNew.Namespace) }
+			if !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) || !sameMarks(e.ObjectOld, e.ObjectNew) {
 				add(q, client.ObjectKeyFromObject(e.ObjectNew))
 			}
 		},
@@ -74,6 +75,15 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			r.arrivals.take(client.ObjectKeyFromObject(e.Object))
 		},
 	}
+}
+
+func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
+	var markers v1alpha1.PodProbeMarkerList
+	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
+		return nil
+	}
+	return r.Compiler.All(markers.Items)
 }
 
 // sameMarks tells whether both versions of the pod carry the same marks of ours.

@@ -21,6 +21,9 @@ import (
 // concurrency is how many pods are written at once. The work is the API server's.
 const concurrency = 32
 
+// timeout bounds one reconcile, whatever became of the connection to the API server.
+const timeout = 30 * time.Second
+
 // Add runs the Reconciler under the manager, fed from the informers. It follows them
 // from the start, whether or not the manager leads, so that a new leader knows them.
 // Only failures of one pod slow down that pod: there is no overall limit.
@@ -30,6 +33,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
 		EnableWarmup:            &warm,
+		ReconciliationTimeout:   timeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	})

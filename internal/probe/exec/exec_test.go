@@ -155,7 +155,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 func TestProbeTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const probes, places, each = 7, 2, 900 * time.Millisecond
-		var log turns
+		log := turns{start: time.Now(), began: map[string]time.Duration{}}
 		run := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
 			log.enter(id)
 			defer log.leave()
@@ -168,10 +168,10 @@ func TestProbeTakesTurns(t *testing.T) {
 		}
 		prober := exec.New(runner(run), places, log.wait)
 		outcomes := make(chan probe.Outcome, probes)
-		var want []string
+		want := map[string]time.Duration{}
 		for i := range probes {
 			id := fmt.Sprint("c", i)
-			want = append(want, id)
+			want[id] = time.Duration(i/places) * each
 			go func() {
 				got, err := prober.Probe(t.Context(), target(id))
 				if err != nil {
@@ -193,8 +193,8 @@ func TestProbeTakesTurns(t *testing.T) {
 		if diff := cmp.Diff([]time.Duration{0, 0, each, each, 2 * each, 2 * each, 3 * each}, log.waits); diff != "" {
 			t.Errorf("waits (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(want, log.order); diff != "" {
-			t.Errorf("order (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, log.began); diff != "" {
+			t.Errorf("when each began (-want +got):\n%s", diff)
 		}
 		if log.most != places || prober.Queued() != 0 {
 			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), places)
@@ -204,8 +204,9 @@ func TestProbeTakesTurns(t *testing.T) {
 
 // turns writes down what a prober does with its queue.
 type turns struct {
+	start         time.Time
 	mu            sync.Mutex
-	order         []string
+	began         map[string]time.Duration
 	waits         []time.Duration
 	running, most int
 }
@@ -213,7 +214,7 @@ type turns struct {
 func (l *turns) enter(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.order = append(l.order, id)
+	l.began[id] = time.Since(l.start)
 	l.running++
 	l.most = max(l.most, l.running)
 }

@@ -92,18 +92,21 @@ type runKey struct{}
 // for any more go on in the hope of a later request, for minutes where a host drops
 // packets; here it ends with the probe, and nothing on it lasts longer.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if run, ok := ctx.Value(runKey{}).(context.Context); ok {
-		ctx = run
+	run, ok := ctx.Value(runKey{}).(context.Context)
+	if !ok {
+		return nil, fmt.Errorf("connect to %s: not for a probe", address)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(run, cancel)() //nolint:contextcheck // ctx holds the values of run and not its end
 	conn, err := probe.Dialer().DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("bound the connection to %s: %w", address, err)
-		}
+	deadline, _ := run.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("bound the connection to %s: %w", address, err)
 	}
 	return conn, nil
 }

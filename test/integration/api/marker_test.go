@@ -73,10 +73,7 @@ var step = regexp.MustCompile(`[^.\[\]]+`)
 
 // apply makes the edit. Every step of the path but the last must exist.
 func (e edit) apply(object map[string]any) error {
-	var keys []string
-	for _, key := range step.FindAllString(e.path, -1) {
-		keys = append(keys, key)
-	}
+	keys := step.FindAllString(e.path, -1)
 	var at any = object
 	for _, key := range keys[:len(keys)-1] {
 		switch holder := at.(type) {

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Pause is the process that holds a pod's namespaces open: it reaps orphans and waits to be ended.
 package main
 

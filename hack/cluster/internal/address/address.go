@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package address is the cluster's plan of addresses and names.
 //
 // Everything follows from a node's number, so that a node's addresses never change and the plan needs

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package build makes the programs of a cluster from their Go modules.
 //
 // What is built is pinned by go.mod and go.sum: a stamp beside each program tells from what it was made,
@@ -90,9 +93,10 @@ func Select(programs []Program, names []string) ([]Program, error) {
 	return selected, nil
 }
 
-// flags are the flags of `go build`. Programs are static and carry no paths of the machine.
+// flags are the flags of `go build`. Programs carry no paths of the machine and no build ID, so that the
+// same code makes the same bytes.
 func (p Program) flags(goMod []byte) ([]string, error) {
-	linker := "-s -w"
+	linker := "-s -w -buildid="
 	if p.Version != "" {
 		version, err := moduleVersion(goMod, p.Version)
 		if err != nil {

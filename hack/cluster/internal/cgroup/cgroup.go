@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cgroup keeps all processes of a cluster under one cgroup.
 //
 // Every daemon is started in it and every container is created below it, and a process cannot leave its

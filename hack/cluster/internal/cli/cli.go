@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli is the command line of the cluster program.
 package cli
 
@@ -101,12 +104,12 @@ func newDown(open opener) *cobra.Command {
 		Use:   "down",
 		Short: "Remove the cluster; programs, image archives and logs stay",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := open()
 			if err != nil {
 				return err
 			}
-			return target.Down()
+			return target.Down(cmd.Context())
 		},
 	}
 }

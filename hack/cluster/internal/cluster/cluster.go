@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster brings a whole cluster up and takes it down.
 //
 // `Up` compares what should run with what does and mends the difference; a cluster that cannot be mended is
@@ -118,7 +121,7 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 		c.say("taking it down and starting anew")
 	}
 	// Also without records there may be a wreck, of a machine that was restarted for one.
-	if _, err := c.remove(); err != nil {
+	if _, err := c.remove(ctx); err != nil {
 		return false, err
 	}
 	if err := c.claim(); err != nil {
@@ -127,7 +130,8 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 	_, err = c.reconcile(ctx, plan, kind)
 	if err != nil {
 		c.say("taking down what came up; the logs stay in %s", c.dir.LogDir())
-		_, removeErr := c.remove()
+		// Also an interrupted start leaves nothing behind.
+		_, removeErr := c.remove(context.WithoutCancel(ctx))
 		return false, errors.Join(err, removeErr)
 	}
 	return true, nil

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
@@ -22,7 +25,7 @@ import (
 
 // Down removes the cluster of this directory and says what that was. Programs, image archives and logs
 // stay. Nothing to remove is no error.
-func (c *Cluster) Down() error {
+func (c *Cluster) Down(ctx context.Context) error {
 	unlock, err := c.lock()
 	if err != nil {
 		return err
@@ -31,7 +34,7 @@ func (c *Cluster) Down() error {
 	if err := c.checkOwner(); err != nil {
 		return err
 	}
-	removed, err := c.remove()
+	removed, err := c.remove(ctx)
 	if err == nil && removed == 0 {
 		c.say("no cluster is up here: nothing to remove")
 	}
@@ -55,11 +58,14 @@ func (c *Cluster) checkOwner() error {
 
 // remove takes away all that belongs to a cluster and counts the kinds of things it found. The claim goes
 // last: what is left after an error is still this directory's.
-func (c *Cluster) remove() (int, error) {
+func (c *Cluster) remove(ctx context.Context) (int, error) {
 	var removed []string
 	add := func(items ...string) { removed = append(removed, items...) }
+	if err := c.removeProcesses(ctx, add); err != nil {
+		return 0, err
+	}
 	steps := []func(func(...string)) error{
-		c.removeProcesses, c.removeMounts, c.removeNetwork, c.removeCgroups, c.removeFiles, c.removeTunables,
+		c.removeMounts, c.removeNetwork, c.removeCgroups, c.removeFiles, c.removeTunables,
 	}
 	for _, step := range steps {
 		if err := step(add); err != nil {
@@ -87,8 +93,8 @@ func (c *Cluster) remove() (int, error) {
 	return len(removed), c.release()
 }
 
-func (c *Cluster) removeProcesses(removed func(...string)) error {
-	ended, err := c.endProcesses("")
+func (c *Cluster) removeProcesses(ctx context.Context, removed func(...string)) error {
+	ended, err := c.endProcesses(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -104,9 +110,8 @@ const endTimeout = 30 * time.Second
 
 // endProcesses kills every process in a cgroup, again until none is left, and returns their names. There
 // is nothing that they would have to save.
-func (c *Cluster) endProcesses(path string) ([]string, error) {
+func (c *Cluster) endProcesses(ctx context.Context, path string) ([]string, error) {
 	names := map[int]string{}
-	ctx := context.Background()
 	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, endTimeout, true, func(context.Context) (bool, error) {
 		pids, err := c.cgroups.Processes(path)
 		if err != nil || len(pids) == 0 {

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
@@ -277,7 +280,7 @@ func (c *Cluster) removeNode(ctx context.Context, old address.Node, api *api, fo
 		}
 	}
 	for _, path := range append(daemons, nodeCgroup(old.Name)) {
-		if _, err := c.endProcesses(path); err != nil {
+		if _, err := c.endProcesses(ctx, path); err != nil {
 			return err
 		}
 		if _, err := c.cgroups.Remove(path); err != nil {

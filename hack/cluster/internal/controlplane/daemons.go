@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane says how etcd and the three control plane daemons of a cluster are run.
 //
 // They run on the machine itself and listen on its bridge address only, so that nodes, pods and the

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deb sees to the Debian packages that a cluster's nodes call for.
 package deb
 

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layout names every file of a cluster.
 //
 // A cluster lives in one directory. Nothing else in this program joins paths below it, so that what
@@ -31,11 +34,11 @@ func New(path string) (Dir, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the cluster directory: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	resolved, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", fmt.Errorf("resolve the cluster directory: %w", err)
 	}
-	return Dir(real), nil
+	return Dir(resolved), nil
 }
 
 func (d Dir) join(parts ...string) string {

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package network joins the nodes of a cluster by cables to one bridge.
 //
 // Every node has a network namespace of its own, so that each has its own ports, its own packet filter

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node says how the daemons of one node are run: containerd, the kubelet and kube-proxy.
 //
 // They run in the node's network namespace and otherwise on the machine, each with its own directories

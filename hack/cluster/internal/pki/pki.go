@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki issues the keys and certificates of one cluster.
 //
 // A cluster has three authorities that do not trust each other: one for clients and servers, one for

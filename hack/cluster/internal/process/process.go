@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process starts daemons that outlive this program, and ends them.
 //
 // A daemon leads a session of its own, writes to a log file, and lives in a cgroup of its own. It is

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package process
 
 import (
@@ -71,12 +74,31 @@ func (r Record) Alive() bool {
 	if err != nil || boot != r.Boot {
 		return false
 	}
+	state, ok := r.state()
+	if !ok || state != zombie {
+		return ok
+	}
+	// While a thread other than the first executes a program, the first is a zombie beside it, and then the
+	// thread takes its place: neither is the end of the process.
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.PID))
+	if err != nil || len(tasks) > 1 {
+		return err == nil
+	}
+	state, ok = r.state()
+	return ok && state != zombie
+}
+
+// zombie is the state of a process that has ended and that its parent has not asked about.
+const zombie = "Z"
+
+// state is the state of the process of the record; false if there is no such process any more.
+func (r Record) state() (string, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID))
 	if err != nil {
-		return false
+		return "", false
 	}
 	state, start, err := parseStat(string(text))
-	return err == nil && start == r.Start && state != "Z" && state != "X"
+	return state, err == nil && start == r.Start && state != "X"
 }
 
 // BootID is the kernel's identity of this boot.

@@ -1,3 +1,6 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tunable keeps the kernel settings that the kubelet changes for the whole machine, and puts
 // them back.
 package tunable

@@ -1,0 +1,231 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// entry is what a test sees of a file in a layer.
+type entry struct {
+	Type   byte
+	Mode   int64
+	Data   string
+	Target string
+}
+
+// entries reads back the only layer of an image, in order.
+func entries(t *testing.T, image v1.Image) (order []string, all map[string]entry) {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, error %v", len(layers), err)
+	}
+	stream, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	all = map[string]entry{}
+	for reader := tar.NewReader(stream); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return order, all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Uid != 0 || header.Gid != 0 || header.ModTime.Unix() != 0 {
+			t.Errorf("%s: owner %d:%d, time %s", header.Name, header.Uid, header.Gid, header.ModTime)
+		}
+		order = append(order, header.Name)
+		all[header.Name] = entry{header.Typeflag, header.Mode, string(data), header.Linkname}
+	}
+}
+
+// tree makes a folder with every kind of file.
+func tree(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "etc", "deep"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc", "deep", "file"), []byte("text"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("deep/file", filepath.Join(root, "etc", "link")); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestWrite(t *testing.T) {
+	image := Image{Name: "example.org/app:1", User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}}
+	if err := image.AddTree(tree(t)); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := image.AddFile(program, "/app"); err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(t.TempDir(), "app.tar")
+	digest, err := image.Write(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag("example.org/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tarball.ImageFromPath(archive, &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, all := entries(t, read)
+	wantOrder := []string{"app", "etc/", "etc/deep/", "etc/deep/file", "etc/link"}
+	if diff := cmp.Diff(wantOrder, order); diff != "" {
+		t.Error(diff)
+	}
+	want := map[string]entry{
+		"app":           {tar.TypeReg, 0o755, "program", ""},
+		"etc/":          {tar.TypeDir, 0o755, "", ""},
+		"etc/deep/":     {tar.TypeDir, 0o755, "", ""},
+		"etc/deep/file": {tar.TypeReg, 0o640, "text", ""},
+		"etc/link":      {tar.TypeSymlink, 0o777, "", "deep/file"},
+	}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Error(diff)
+	}
+	config, err := read.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantConfig := v1.Config{User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}}
+	if diff := cmp.Diff(wantConfig, config.Config); diff != "" {
+		t.Error(diff)
+	}
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
+		t.Errorf("platform %s/%s", config.OS, config.Architecture)
+	}
+	if again, err := image.Build(); err != nil {
+		t.Error(err)
+	} else if got, err := again.Digest(); err != nil || got != digest {
+		t.Errorf("digest %s, then %s, error %v", digest, got, err)
+	}
+}
+
+func TestSameFilesSameArchive(t *testing.T) {
+	var archives [2][]byte
+	for i := range archives {
+		root := tree(t)
+		// When and by whom a file was made must not show.
+		old := time.Date(2001, 2, 3, 4, 5, 6+i, 0, time.UTC)
+		if err := os.Chtimes(filepath.Join(root, "etc", "deep", "file"), old, old); err != nil {
+			t.Fatal(err)
+		}
+		image := Image{Name: "example.org/app:1"}
+		if err := image.AddTree(root); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "app.tar")
+		if _, err := image.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives[i] = text
+	}
+	if string(archives[0]) != string(archives[1]) {
+		t.Error("two archives of the same files differ")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	regular := File{Mode: 0o644}
+	tests := map[string]Image{
+		"no tag's form":   {Name: "UPPER/case:1", Files: map[string]File{"/a": regular}},
+		"relative path":   {Name: "a:1", Files: map[string]File{"a": regular}},
+		"path with dots":  {Name: "a:1", Files: map[string]File{"/a/../b": regular}},
+		"the root itself": {Name: "a:1", Files: map[string]File{"/": {Mode: fs.ModeDir | 0o755}}},
+		"a device":        {Name: "a:1", Files: map[string]File{"/dev": {Mode: fs.ModeDevice | 0o600}}},
+	}
+	for name, image := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out.tar")
+			if _, err := image.Write(path); err == nil {
+				t.Error("no error")
+			}
+			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("an archive was left: %v", err)
+			}
+		})
+	}
+}
+
+func TestAFileIsAddedOnce(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(source, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	image := Image{Name: "a:1"}
+	if err := image.AddFile(source, "/file"); err != nil {
+		t.Fatal(err)
+	}
+	if err := image.AddFile(source, "/file"); err == nil {
+		t.Error("the second file replaced the first")
+	}
+	if err := image.AddFile(source+".missing", "/other"); err == nil {
+		t.Error("a missing file was added")
+	}
+}
+
+func TestBusybox(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "busybox")
+	script := "#!/bin/sh\nprintf 'bin/busybox\\nbin/sh\\nusr/bin/nc\\n'\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	image, err := Busybox(t.Context(), "busybox:1", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := image.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := entries(t, built)
+	want := map[string]entry{
+		"bin/busybox": {tar.TypeReg, 0o755, script, ""},
+		"bin/sh":      {tar.TypeSymlink, 0o777, "", "/bin/busybox"},
+		"usr/bin/nc":  {tar.TypeSymlink, 0o777, "", "/bin/busybox"},
+		"tmp/":        {tar.TypeDir, 0o1777, "", ""},
+	}
+	for path, file := range want {
+		if diff := cmp.Diff(file, all[path]); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+)
+
+func start() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func readyNode(name string, change func(*corev1.Node)) *corev1.Node {
+	item := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	item.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(start()),
+	}}
+	if change != nil {
+		change(item)
+	}
+	return item
+}
+
+func TestNodeReady(t *testing.T) {
+	tests := map[string]struct {
+		change func(*corev1.Node)
+		since  time.Time
+		want   string
+	}{
+		"ready":                    {},
+		"ready since the start":    {since: start()},
+		"heard of before only":     {since: start().Add(time.Second), want: "has not reported since"},
+		"not ready":                {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: "not Ready"},
+		"lost":                     {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, want: "not Ready"},
+		"never heard of":           {change: func(n *corev1.Node) { n.Status.Conditions = nil }, want: "has not reported"},
+		"not yet open to the pods": {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady}} }, want: "taint"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := nodeReady(*readyNode("node-1", test.change), test.since)
+			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestNodesReady(t *testing.T) {
+	plan, err := address.Nodes(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
+	tests := map[string]struct {
+		objects []runtime.Object
+		want    string
+	}{
+		"all there":      {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil), account}},
+		"one missing":    {objects: []runtime.Object{readyNode("node-1", nil), account}, want: "node-2 is not registered"},
+		"no account yet": {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil)}, want: "service account"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			asked := &api{client: fake.NewClientset(test.objects...)}
+			err := asked.nodesReady(t.Context(), plan, nil)
+			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestShimSockets(t *testing.T) {
+	tests := map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"containerd 2": {
+			files: map[string]string{"bootstrap.json": `{"version":3,"address":"unix:///run/containerd/s/a","protocol":"ttrpc"}`},
+			want:  []string{"/run/containerd/s/a"},
+		},
+		"containerd 1":  {files: map[string]string{"address": "unix:///run/containerd/s/b\n"}, want: []string{"/run/containerd/s/b"}},
+		"another kind":  {files: map[string]string{"address": "vsock://3:1024"}},
+		"torn":          {files: map[string]string{"bootstrap.json": "{"}},
+		"none yet made": {},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bundle := t.TempDir()
+			for file, text := range test.files {
+				if err := os.WriteFile(filepath.Join(bundle, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(test.want, shimSockets(bundle)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLinksInto(t *testing.T) {
+	folder := t.TempDir()
+	for name, target := range map[string]string{
+		"ours": "/c/nodes/node-1/pod-logs/a.log", "other": "/var/log/pods/a.log", "near": "/c/nodes/node-1/pod-logs-2/a.log",
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := linksInto(folder, "/c/nodes/node-1/pod-logs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(folder, "ours")}, got); diff != "" {
+		t.Error(diff)
+	}
+	if none, err := linksInto(filepath.Join(folder, "missing"), "/c"); err != nil || none != nil {
+		t.Errorf("links %v, error %v", none, err)
+	}
+}

@@ -1,0 +1,53 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunable
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRestorePutsBackWhatChanged(t *testing.T) {
+	root, file := t.TempDir(), filepath.Join(t.TempDir(), "kept.json")
+	set := func(name, value string) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(value+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("kernel/panic", "0")
+	set("vm/overcommit_memory", "0")
+	if err := Save(root, file); err != nil {
+		t.Fatal(err)
+	}
+	set("kernel/panic", "10")
+	// A second save must not keep what the first was there to undo.
+	if err := Save(root, file); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := Restore(root, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"kernel/panic"}, changed); diff != "" {
+		t.Error(diff)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "kernel/panic"))
+	if err != nil || string(got) != "0" {
+		t.Errorf("kernel/panic = %q, error %v", got, err)
+	}
+}
+
+func TestRestoreWithoutFile(t *testing.T) {
+	changed, err := Restore(t.TempDir(), filepath.Join(t.TempDir(), "none"))
+	if err != nil || changed != nil {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// example is the manifests that the demo applies, and what it needs to know of them.
+type example struct {
+	objects []*unstructured.Unstructured
+	// namespace and deployment name the Deployment.
+	namespace, deployment string
+	// pods selects the Deployment's pods.
+	pods labels.Selector
+	// marker is the name of the PodProbeMarker.
+	marker string
+}
+
+// readExample reads the YAML files in folder. It returns an error unless they hold
+// exactly one Deployment and one PodProbeMarker. Objects without a namespace go to
+// default.
+func readExample(folder string) (*example, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("listing manifests in %s: %w", folder, err)
+	}
+	e := &example{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading manifest: %w", err)
+		}
+		if err := e.add(content); err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", file, err)
+		}
+	}
+	if e.deployment == "" || e.marker == "" {
+		return nil, fmt.Errorf("folder %s: want manifests of a Deployment and a PodProbeMarker", folder)
+	}
+	return e, nil
+}
+
+// add takes in the objects of one file.
+func (e *example) add(content []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("parsing: %w", err)
+		}
+		// A document of comments alone has no kind.
+		if object.GetKind() == "" || object.GetKind() == "Kustomization" {
+			continue
+		}
+		if err := e.addObject(object); err != nil {
+			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+func (e *example) addObject(object *unstructured.Unstructured) error {
+	if object.GetNamespace() == "" && object.GetKind() != "Namespace" {
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	e.objects = append(e.objects, object)
+	switch object.GetKind() {
+	case "PodProbeMarker":
+		if e.marker != "" {
+			return errors.New("a second PodProbeMarker")
+		}
+		e.marker = object.GetName()
+	case "Deployment":
+		if e.deployment != "" {
+			return errors.New("a second Deployment")
+		}
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+			return fmt.Errorf("parsing: %w", err)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+		if err != nil {
+			return fmt.Errorf("selector: %w", err)
+		}
+		e.namespace, e.deployment, e.pods = deployment.Namespace, deployment.Name, selector
+	}
+	return nil
+}
+
+// apply makes the cluster hold the example's objects as the manifests say.
+func (e *example) apply(ctx context.Context, objects client.Client) error {
+	for _, object := range e.objects {
+		err := objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+			client.FieldOwner("seamark-demo"), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows Seamark at work on a cluster where it is installed: it starts the
+// game servers of examples/game-server, prints their marks as they change, scales their
+// Deployment down, and checks that only idle servers went.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run parses the flags, connects, and plays the story.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of a cluster with Seamark installed")
+	manifests := flags.String("manifests", "examples/game-server", "folder with one Deployment and its PodProbeMarker")
+	kubectl := flags.String("kubectl", "kubectl", "kubectl as the closing advice names it")
+	watch := flags.Duration("watch", 30*time.Second, "how long to show the marks before scaling down")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading kubeconfig %q: %w", *kubeconfig, err)
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	objects, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	example, err := readExample(*manifests)
+	if err != nil {
+		return err
+	}
+	s := &story{
+		out: os.Stdout, clientset: clientset, objects: objects, example: example,
+		watch: *watch, kubectl: *kubectl, kubeconfig: *kubeconfig,
+	}
+	return s.play(ctx)
+}

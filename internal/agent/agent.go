@@ -1,0 +1,207 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent assembles the node side of Seamark: it follows the plan in the one
+// NodePodProbe of its node, has the worker run it, and reports the states in the object's
+// status and their changes in events on the pods.
+//
+// Of the API server it needs to get, list and watch nodepodprobes, to patch
+// nodepodprobes/status, and to create and patch events; nothing else, and nothing of pods
+// or nodes.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/internal/agent/cri"
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
+	"github.com/seamark-dev/seamark/internal/probe/grpc"
+	"github.com/seamark-dev/seamark/internal/probe/http"
+	"github.com/seamark-dev/seamark/internal/probe/tcp"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// Options are what an agent needs. Fields are required unless they say otherwise.
+type Options struct {
+	// NodeName is the name of the Node, and of the NodePodProbe that is followed.
+	NodeName string
+	// Config is how the API server is reached. Its rate limit is not used.
+	Config *rest.Config
+	// Runtime is the node's container runtime. The agent does not close it.
+	Runtime *cri.Client
+	// ExecConcurrency is how many exec probes run at a time, at least 1.
+	ExecConcurrency int
+	// Version is what network probes name in their user agent, kube-probe/<version>.
+	Version string
+	// Metrics counts what the agent does.
+	Metrics *agentmetrics.Metrics
+	// Gatherer is served at /metrics. It is needed with Listener.
+	Gatherer prometheus.Gatherer
+	// Listener serves /healthz, /readyz and /metrics; nil serves none. The agent closes it.
+	Listener net.Listener
+	// Rand returns a number in [0,1), by which the first runs after the start are spread.
+	Rand func() float64
+	// Log has a line for each change of a probe's state.
+	Log logr.Logger
+}
+
+// validate tells which field is wrong, and what is allowed.
+func (o *Options) validate() error {
+	switch {
+	case o.NodeName == "":
+		return errors.New("node name: empty, want the name of this Node")
+	case o.Config == nil, o.Runtime == nil, o.Metrics == nil, o.Rand == nil:
+		return errors.New("agent options: Config, Runtime, Metrics and Rand are required")
+	case o.ExecConcurrency < 1:
+		return fmt.Errorf("exec concurrency: %d, want at least 1", o.ExecConcurrency)
+	case o.Listener != nil && o.Gatherer == nil:
+		return errors.New("agent options: a Listener needs a Gatherer")
+	}
+	return nil
+}
+
+// Agent is the node side of Seamark.
+type Agent struct {
+	options  Options
+	client   *nodeClient
+	sink     eventSink
+	watched  *watched
+	follower *follower
+	reporter *reporter
+	worker   *worker.Worker
+	tracker  *cri.Tracker
+
+	// synced is whether all containers of the node are known.
+	synced atomic.Bool
+}
+
+// New assembles an agent. It returns an error where an option is missing or wrong.
+func New(options Options) (*Agent, error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	client, err := newNodeClient(options.Config, options.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := newEventSink(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
+	a.reporter = newReporter(client, options.Metrics, options.Log.WithName("report"))
+	commands := exec.New(options.Runtime, options.ExecConcurrency, options.Metrics.Waited)
+	a.worker = worker.New(worker.Options{
+		Prober: probe.Set{
+			probe.HandlerExec: commands,
+			probe.HandlerHTTP: http.New(options.Version),
+			probe.HandlerTCP:  tcp.New(),
+			probe.HandlerGRPC: grpc.New(options.Version),
+		},
+		Sink:    a.reporter,
+		Observe: a.observe,
+		Rand:    options.Rand,
+	})
+	a.follower = &follower{watched: a.watched, runner: a.worker, report: a.reporter, log: options.Log.WithName("plan")}
+	planned := func() int { return int(a.follower.probes.Load()) }
+	a.tracker = cri.NewTracker(options.Runtime, func() bool { return planned() > 0 }, a.callbacks(), options.Log.WithName("runtime"))
+	options.Metrics.Watch(planned, commands.Queued)
+	return a, nil
+}
+
+// callbacks hands what the tracker tells on to the worker.
+func (a *Agent) callbacks() cri.Callbacks {
+	return cri.Callbacks{
+		OnChange: func(c cri.Container) {
+			a.worker.ContainerChanged(c.Container, streak.Container{
+				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
+			})
+		},
+		OnGone: func(c probeid.Container) { a.worker.ContainerGone(c) },
+		OnSynced: func() {
+			a.synced.Store(true)
+			a.worker.ContainersSynced()
+		},
+	}
+}
+
+// observe counts a run, and logs why one could not be judged.
+func (a *Agent) observe(run worker.Run) {
+	result := agentmetrics.ResultFailure
+	switch {
+	case run.Err != nil:
+		result = agentmetrics.ResultError
+		a.options.Log.V(1).Info("nothing could be told", "probe", run.Key.String(), "podUID", run.Key.PodUID,
+			"container", run.Key.Name, "reason", run.Err.Error())
+	case run.Outcome.Success:
+		result = agentmetrics.ResultSuccess
+	}
+	a.options.Metrics.Probed(string(run.Handler), result, run.Duration)
+}
+
+// Run probes and reports until ctx ends. Then it stops probing, writes what is left to be
+// reported, and returns within five seconds. An error says what has failed for good.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(logr.NewContext(ctx, a.options.Log))
+	defer cancel(nil)
+
+	// Reports and events outlive ctx, so that the last states arrive.
+	last, stop := context.WithCancel(context.WithoutCancel(ctx))
+	emitter := newEvents(a.sink, a.options.NodeName, a.options.Metrics, a.options.Log.WithName("events"))
+	var parts, reports, emitting sync.WaitGroup
+	emitting.Go(func() { emitter.run(last) })
+	defer emitting.Wait()
+	defer stop()
+	reporting, stopReporting := context.WithCancel(last)
+	defer stopReporting()
+	reports.Go(func() { a.reporter.run(reporting, emitter) })
+
+	reflector := a.client.reflector(a.watched, a.options.Log.WithName("watch"))
+	parts.Go(func() { reflector.RunWithContext(ctx) })
+	parts.Go(func() { a.follower.run(ctx) })
+	parts.Go(func() { a.worker.Run(ctx) })
+	parts.Go(func() { cancelOn(cancel, a.tracker.Run(ctx)) })
+	if a.options.Listener != nil {
+		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Listener, a.options.Gatherer, a.checks())) })
+	}
+	parts.Wait()
+	stopReporting()
+	reports.Wait()
+
+	drain, done := context.WithTimeout(last, drainTimeout)
+	defer done()
+	emitter.Drain(drain)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// checks are what readiness means: the plan is in force and the containers are known.
+func (a *Agent) checks() []check {
+	return []check{
+		{name: "plan", ready: a.follower.synced.Load},
+		{name: "containers", ready: a.synced.Load},
+		{name: "runtime", ready: a.options.Runtime.Connected},
+	}
+}
+
+// cancelOn ends everything because of an error, if there is one.
+func cancelOn(cancel context.CancelCauseFunc, err error) {
+	if err != nil {
+		cancel(err)
+	}
+}

@@ -1,0 +1,28 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/agent/cri"
+)
+
+// runtimeTimeout is how long the runtime has to answer when the agent starts.
+const runtimeTimeout = 30 * time.Second
+
+// Connect finds the node's container runtime and connects to it. An endpoint that is not
+// empty, unix:///path or a bare path, says where it is; else the well-known sockets are
+// tried. called is told the name of each method before each call. The error names what
+// was tried.
+func Connect(ctx context.Context, endpoint string, called func(method string)) (*cri.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	defer cancel()
+	endpoint, err := cri.Discover(endpoint, cri.Answers(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return cri.Dial(ctx, endpoint, called)
+}

@@ -1,0 +1,249 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var _ exec.Runner = (*Client)(nil)
+
+// patience bounds what should come soon.
+const patience = 20 * time.Second
+
+// dial connects to a runtime until the test ends.
+func dial(t *testing.T, socket string, called func(string)) *Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client, err := Dial(ctx, socket, called)
+	if err != nil {
+		t.Fatalf("Dial: %v", err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// serveNothing starts a gRPC server without services and returns its socket.
+func serveNothing(t *testing.T) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	server := grpc.NewServer()
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return socket
+}
+
+func TestDialRefuses(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.sock")
+	cases := map[string]struct {
+		endpoint string
+		says     []string
+	}{
+		"nothing there": {endpoint: "unix://" + none, says: []string{none, "no such file"}},
+		"no CRI":        {endpoint: serveNothing(t), says: []string{"runtime.v1.RuntimeService"}},
+		"no endpoint":   {endpoint: "", says: []string{"unix:///path"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			client, err := Dial(ctx, tc.endpoint, nil)
+			if err == nil {
+				_ = client.Close()
+				t.Fatal("Dial succeeded")
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestDialWaitsForTheRuntime(t *testing.T) {
+	runtime := critest.New(t, critest.Streamed)
+	runtime.Stop()
+	dialled := make(chan error, 1)
+	go func() {
+		client, err := Dial(t.Context(), runtime.Socket(), nil)
+		if err == nil {
+			err = client.Close()
+		}
+		dialled <- err
+	}()
+	runtime.Start()
+	if err := <-dialled; err != nil {
+		t.Errorf("Dial: %v", err)
+	}
+}
+
+func TestClientVersion(t *testing.T) {
+	client := dial(t, critest.New(t, critest.Streamed).Socket(), nil)
+	got, err := client.Version(t.Context())
+	if err != nil || got != "critest 1.0" {
+		t.Errorf("Version() = %q, %v, want critest 1.0", got, err)
+	}
+	if !client.Connected() {
+		t.Error("not connected")
+	}
+}
+
+// ran is all that one command came to.
+type ran struct {
+	Stdout, Stderr string
+	ExitCode       int32
+}
+
+func TestExecSync(t *testing.T) {
+	big := strings.Repeat("x", 16<<20)
+	cases := map[string]ran{
+		"success":                 {Stdout: "idle\n"},
+		"failure":                 {Stdout: "a", Stderr: "b", ExitCode: 3},
+		"16 MiB in each":          {Stdout: big, Stderr: big},
+		"bytes that are no UTF-8": {Stdout: "\xff\xfe\x00"},
+	}
+	for name, want := range cases {
+		t.Run(name, func(t *testing.T) {
+			runtime := critest.New(t, critest.Streamed)
+			requests := make(chan *runtimeapi.ExecSyncRequest, 1)
+			runtime.OnExec(func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+				requests <- request
+				return &runtimeapi.ExecSyncResponse{Stdout: []byte(want.Stdout), Stderr: []byte(want.Stderr), ExitCode: want.ExitCode}, nil
+			})
+			client := dial(t, runtime.Socket(), nil)
+			stdout, stderr, exitCode, err := client.ExecSync(t.Context(), "c1", []string{"a", "b"}, 1500*time.Millisecond)
+			if err != nil {
+				t.Fatalf("ExecSync: %v", err)
+			}
+			if !bytes.Equal(stdout, []byte(want.Stdout)) || !bytes.Equal(stderr, []byte(want.Stderr)) || exitCode != want.ExitCode {
+				t.Errorf("got %d and %d bytes and code %d", len(stdout), len(stderr), exitCode)
+			}
+			request := <-requests
+			if diff := cmp.Diff([]string{"a", "b"}, request.GetCmd()); diff != "" || request.GetContainerId() != "c1" || request.GetTimeout() != 2 {
+				t.Errorf("ran %v in %s with timeout %d s, want a b in c1 with 2 s", request.GetCmd(), request.GetContainerId(), request.GetTimeout())
+			}
+		})
+	}
+}
+
+func TestExecSyncErrors(t *testing.T) {
+	refuse := func(code codes.Code) critest.Exec {
+		return func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+			return nil, status.Error(code, "says the runtime")
+		}
+	}
+	cases := map[string]struct {
+		exec     critest.Exec
+		timedOut bool
+	}{
+		"the runtime ended the command": {exec: refuse(codes.DeadlineExceeded), timedOut: true},
+		"the runtime overruns": {timedOut: true, exec: func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+			<-ctx.Done()
+			return nil, errors.New("too late")
+		}},
+		"no such container":          {exec: refuse(codes.NotFound)},
+		"no such program":            {exec: refuse(codes.Unknown)},
+		"the runtime is going":       {exec: refuse(codes.Unavailable)},
+		"the runtime ended its call": {exec: refuse(codes.Canceled)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			runtime := critest.New(t, critest.Streamed)
+			runtime.OnExec(tc.exec)
+			client := dial(t, runtime.Socket(), nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, time.Second)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) != tc.timedOut {
+				t.Errorf("error %v, want a timeout: %t", err, tc.timedOut)
+			}
+		})
+	}
+}
+
+// TestExecSyncOfALostRuntime tells apart a runtime that runs the command too long from
+// one that never got it: gone, or there and not answering.
+func TestExecSyncOfALostRuntime(t *testing.T) {
+	for name, mute := range map[string]bool{"gone": false, "mute": true} {
+		t.Run(name, func(t *testing.T) {
+			runtime := critest.New(t, critest.Streamed)
+			client := dial(t, runtime.Socket(), nil)
+			runtime.Stop()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			for state := client.conn.GetState(); state != connectivity.Idle; state = client.conn.GetState() {
+				if !client.conn.WaitForStateChange(ctx, state) {
+					t.Fatalf("the client is still %s", state)
+				}
+			}
+			says := "connect: no such file"
+			if mute {
+				says = "the runtime was not reached"
+				listener, err := net.Listen("unix", runtime.Socket())
+				if err != nil {
+					t.Fatalf("listen: %v", err)
+				}
+				defer func() { _ = listener.Close() }()
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, time.Second)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
+				t.Errorf("error %v, want %q and no timeout", err, says)
+			}
+		})
+	}
+}
+
+func TestDialCountsCalls(t *testing.T) {
+	runtime := critest.New(t, critest.Streamed)
+	var mu sync.Mutex
+	calls := map[string]int{}
+	client := dial(t, runtime.Socket(), func(method string) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[method]++
+	})
+	for range 2 {
+		if _, _, _, err := client.ExecSync(t.Context(), "c1", []string{"true"}, time.Second); err != nil {
+			t.Fatalf("ExecSync: %v", err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := map[string]int{"Version": 1, "ExecSync": 2}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("calls counted (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
+		t.Errorf("calls made (-want +got):\n%s", diff)
+	}
+}

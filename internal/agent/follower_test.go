@@ -1,0 +1,226 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/report"
+)
+
+// audience notes what a follower does, as its runner and its reporter.
+type audience struct {
+	start time.Time
+	log   []string
+}
+
+func (a *audience) note(format string, args ...any) {
+	a.log = append(a.log, fmt.Sprintf("%s %s", time.Since(a.start), fmt.Sprintf(format, args...)))
+}
+
+func (a *audience) SetPlan(probes []worker.Probe, inForce func()) {
+	line := "run"
+	for _, p := range probes {
+		line += fmt.Sprintf(" %s%s", p.Key.ID, p.Restored.State)
+	}
+	a.note("%s", line)
+	inForce()
+}
+
+func (a *audience) Announce(report.Plan) {}
+
+func (a *audience) InForce(object *v1alpha1.NodePodProbe) {
+	if object == nil {
+		a.note("in force: nothing")
+		return
+	}
+	a.note("in force: %s/%d", object.UID, object.Generation)
+}
+
+func (a *audience) Observe(*v1alpha1.NodePodProbe) {}
+
+func TestFollower(t *testing.T) {
+	cases := map[string]struct {
+		play func(w *watched)
+		want []string
+	}{
+		"states are restored for the first plan only": {
+			play: func(w *watched) {
+				object := planned("a", 1, "m#p")
+				object.Status = statusOf("m#p", failed)
+				w.set(object)
+				pass(time.Second)
+				object = planned("a", 2, "m#p", "m#q")
+				object.Status = statusOf("m#q", failed)
+				w.set(object)
+			},
+			want: []string{"0s run m#pFailed", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2"},
+		},
+		"a changed status is no changed plan": {
+			play: func(w *watched) {
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				object := planned("a", 1, "m#p")
+				object.Status = statusOf("m#p", failed)
+				w.set(object)
+			},
+			want: []string{"0s run m#p", "0s in force: a/1"},
+		},
+		"no object at the start": {
+			play: func(w *watched) {
+				w.set(nil)
+				pass(time.Second)
+				w.set(planned("a", 1, "m#p"))
+			},
+			want: []string{"0s run", "0s in force: nothing", "1s run m#p", "1s in force: a/1"},
+		},
+		"an object made anew": {
+			play: func(w *watched) {
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				w.set(nil)
+				pass(29 * time.Second)
+				w.set(planned("b", 1, "m#p"))
+				pass(time.Minute)
+			},
+			want: []string{"0s run m#p", "0s in force: a/1", "30s run m#p", "30s in force: b/1"},
+		},
+		"an object that stays away": {
+			play: func(w *watched) {
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				w.set(nil)
+				pass(time.Minute)
+			},
+			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing"},
+		},
+		"an object out of sight for a moment": {
+			play: func(w *watched) {
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				w.set(nil)
+				pass(time.Second)
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Minute)
+			},
+			want: []string{"0s run m#p", "0s in force: a/1"},
+		},
+		"what can't be run is left out": {
+			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
+			want: []string{"0s run m#p m#q", "0s in force: a/1"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &audience{start: time.Now()}
+				f := &follower{watched: newWatched(), runner: a, report: a}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					f.run(ctx)
+				}()
+				tc.play(f.watched)
+				synctest.Wait()
+				cancel()
+				<-done
+				if diff := cmp.Diff(tc.want, a.log); diff != "" {
+					t.Errorf("log (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// planned is an object with that UID and generation, whose pod has exec probes of those
+// names.
+func planned(uid types.UID, generation int64, probes ...string) *v1alpha1.NodePodProbe {
+	object := nodePlan()
+	object.UID, object.Generation = uid, generation
+	object.Spec.PodProbes[0].Probes = nil
+	for _, name := range probes {
+		object.Spec.PodProbes[0].Probes = append(object.Spec.PodProbes[0].Probes, v1alpha1.ContainerProbe{
+			Name: name, ContainerName: "main", Probe: spec(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}),
+		})
+	}
+	return object
+}
+
+// spec is a probe with its defaults resolved.
+func spec(handler corev1.ProbeHandler) v1alpha1.ContainerProbeSpec {
+	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+		ProbeHandler: handler, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+	}}
+}
+
+func statusOf(name string, state v1alpha1.ProbeState) v1alpha1.NodePodProbeStatus {
+	return v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+		Name: "pod", Namespace: "games", UID: "pod-uid",
+		ProbeStates: []v1alpha1.ContainerProbeState{{Name: name, State: state}},
+	}}}
+}
+
+func TestProbesOf(t *testing.T) {
+	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+	cases := map[string]struct {
+		ip       string
+		handler  corev1.ProbeHandler
+		name     string
+		target   string
+		problems []string
+	}{
+		"a network probe":                      {ip: "10.0.0.1", handler: tcp, name: "m#p", target: "10.0.0.1:80"},
+		"a network probe, IPv6":                {ip: "fd00::1", handler: tcp, name: "m#p", target: "[fd00::1]:80"},
+		"a network probe without an address":   {handler: tcp, name: "m#p"},
+		"a name that is none":                  {ip: "10.0.0.1", handler: tcp, name: "p", problems: []string{"games/pod p"}},
+		"a handler that can't be run anywhere": {ip: "10.0.0.1", name: "m#p", problems: []string{"games/pod m#p"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := report.Plan{Pods: []v1alpha1.PodProbe{{
+				Name: "pod", Namespace: "games", UID: "pod-uid", IP: tc.ip,
+				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: spec(tc.handler)}},
+			}}}
+			probes, problems := probesOf(plan, report.States{})
+			if diff := cmp.Diff(tc.problems, slices.Collect(maps.Keys(problems))); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			target := ""
+			if len(probes) == 1 {
+				target = probes[0].Target.TCP.Address
+			}
+			if target != tc.target {
+				t.Errorf("target %q, want %q", target, tc.target)
+			}
+		})
+	}
+}
+
+// A problem that stays from plan to plan is logged once.
+func TestProblemsAreLoggedOnce(t *testing.T) {
+	var lines []string
+	a := &audience{start: time.Now()}
+	f := &follower{runner: a, report: a, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	for generation := range int64(5) {
+		f.put(planned("a", generation, "unnamed"))
+	}
+	if len(lines) != 1 {
+		t.Errorf("logged: %v", lines)
+	}
+}

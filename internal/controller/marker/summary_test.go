@@ -1,0 +1,202 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marker
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestSummary(t *testing.T) {
+	game := func(name string) *builders.PodBuilder { return builders.Pod("ns", name).Label("app", "game") }
+	label := func(probe, key string) *builders.ProbeBuilder {
+		return builders.Probe(probe).Label(v1alpha1.ProbeSucceeded, key, "1")
+	}
+	const resolved = "ProbesResolved True Resolved: every probe can run in every matched pod"
+	const exclusive = "MarksExclusive True Exclusive: no other probe comes before these with a mark that they declare"
+	http := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}
+	cases := map[string]struct {
+		marker  *builders.MarkerBuilder
+		others  []*v1alpha1.PodProbeMarker
+		pods    []*corev1.Pod
+		matched int
+		want    []string
+	}{
+		"no pods": {
+			marker: builders.Marker("ns", "web").Probe(label("p", "a")),
+			want:   []string{resolved, exclusive},
+		},
+		"only pods that are probed count": {
+			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),
+			pods:    []*corev1.Pod{game("a").Build(), game("b").Terminating().Build(), game("c").Initialized("False").Build()},
+			matched: 1,
+			want:    []string{resolved, exclusive},
+		},
+		"a container and a port that some pods lack": {
+			marker: builders.Marker("ns", "web").
+				Probe(label("q", "a").Container("db").Handler(http)).
+				Probe(label("p", "b").Container("cache")),
+			pods: []*corev1.Pod{
+				game("c").Container("db").Build(), game("b").Container("cache").Build(), game("a").Container("db").Container("cache").Build(),
+			},
+			matched: 3,
+			want: []string{
+				"ProbesResolved False ContainerNotFound: " +
+					`probe "q": no container "db" (1 of 3 matched pods, such as b); ` +
+					`probe "q": container "db" has no port "http" (2 of 3 matched pods, such as a); ` +
+					`probe "p": no container "cache" (1 of 3 matched pods, such as c)`,
+				exclusive,
+			},
+		},
+		"keys that another marker and another probe set": {
+			marker: builders.Marker("ns", "web").Probe(label("p", "a").Condition("x/y")).Probe(label("q", "b").Condition("x/y")),
+			others: []*v1alpha1.PodProbeMarker{
+				builders.Marker("ns", "api").Probe(label("p", "b")).Build(),
+				builders.Marker("ns", "zoo").Probe(label("p", "a")).Build(),
+				builders.Marker("ns", "elsewhere").Selector("app", "db").Probe(label("p", "a")).Build(),
+			},
+			pods:    []*corev1.Pod{game("a").Build(), game("b").Build()},
+			matched: 2,
+			want: []string{
+				resolved,
+				"MarksExclusive False KeyConflict: " +
+					`probe "q": the condition "x/y" is set by probe "p" of marker "web" (2 of 2 matched pods, such as a); ` +
+					`probe "q": the label "b" is set by probe "p" of marker "api" (2 of 2 matched pods, such as a)`,
+			},
+		},
+		"a probe that can't run takes no key": {
+			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),
+			others:  []*v1alpha1.PodProbeMarker{builders.Marker("ns", "api").Probe(label("p", "a").Container("db")).Build()},
+			pods:    []*corev1.Pod{game("a").Build()},
+			matched: 1,
+			want:    []string{resolved, exclusive},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			marker := tc.marker.Build()
+			all := []v1alpha1.PodProbeMarker{*marker}
+			for _, other := range tc.others {
+				all = append(all, *other)
+			}
+			compiler := plan.NewCompiler()
+			compiled, err := compiler.Compile(marker)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := make([]corev1.Pod, 0, len(tc.pods))
+			for _, pod := range tc.pods {
+				pods = append(pods, *pod)
+			}
+			s := summarize(compiled, compiler.All(rivals(marker, all)), pods, plan.KubernetesDefaults())
+			if s.matched != tc.matched {
+				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
+			}
+			var got []string
+			for _, c := range s.conditions(marker) {
+				got = append(got, words(c))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func words(c metav1.Condition) string {
+	return c.Type + " " + string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+func TestRivals(t *testing.T) {
+	label := func(key string) *builders.ProbeBuilder {
+		return builders.Probe("p").Label(v1alpha1.ProbeFailed, key, "1")
+	}
+	web := builders.Marker("ns", "web").Probe(label("a").Condition("x/y")).Build()
+	all := []v1alpha1.PodProbeMarker{
+		*builders.Marker("ns", "label").Probe(label("a")).Build(),
+		*builders.Marker("ns", "annotation").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, "a", "1")).Build(),
+		*builders.Marker("ns", "condition").Probe(builders.Probe("p").Condition("x/y")).Build(),
+		*builders.Marker("ns", "none").Probe(label("b")).Build(),
+		*web,
+	}
+	var got []string
+	for _, m := range rivals(web, all) {
+		got = append(got, m.Name)
+	}
+	if diff := cmp.Diff([]string{"label", "condition", "web"}, got); diff != "" {
+		t.Errorf("rivals (-want +got):\n%s", diff)
+	}
+}
+
+func TestLeftOver(t *testing.T) {
+	const entry = `{"f:metadata":{"f:labels":{"f:web":{}}}}`
+	pod := func(value string) *builders.PodBuilder {
+		b := builders.Pod("ns", "a").Label("app", "game").ManagedFields("seamark", "status", entry)
+		if value != "" {
+			b.Label("web", value)
+		}
+		return b
+	}
+	other := builders.Marker("ns", "other").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "other")).Build()
+	npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+		UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "other#p", State: v1alpha1.ProbeSucceeded}},
+	}}}}
+	cases := map[string]struct {
+		pod    *corev1.Pod
+		others []v1alpha1.PodProbeMarker
+		left   bool
+	}{
+		"the mark is on the pod":                 {pod: pod("1").Build(), left: true},
+		"the mark is off":                        {pod: pod("").Build()},
+		"the key is another's and has its value": {pod: pod("other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
+		"the key is another's and has the old":   {pod: pod("1").Build(), others: []v1alpha1.PodProbeMarker{*other}, left: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
+			markers := plan.NewCompiler().All(append(tc.others, *deleted))
+			probes := plan.Pod(tc.pod, markers, plan.KubernetesDefaults()).Probes
+			left, err := leftOver(tc.pod, probes, mark.ReportOf(npp, tc.pod.UID), declared(deleted))
+			if err != nil || left != tc.left {
+				t.Errorf("left over: %t, %v; want %t", left, err, tc.left)
+			}
+		})
+	}
+}
+
+func TestHolds(t *testing.T) {
+	marker := builders.Marker("ns", "web").Build()
+	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
+		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
+			Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}},
+		}}}
+	}
+	cases := map[string]struct {
+		spec  *v1alpha1.NodePodProbeSpec
+		holds bool
+	}{
+		"its probe":               {spec: spec("ns", "web#p"), holds: true},
+		"of another namespace":    {spec: spec("other", "web#p")},
+		"a name with it as tail":  {spec: spec("ns", "my-web#p")},
+		"a name with it as head":  {spec: spec("ns", "web-2#p")},
+		"a probe of its own name": {spec: spec("ns", "my#web")},
+		"no pods":                 {spec: &v1alpha1.NodePodProbeSpec{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := holds(tc.spec, marker); got != tc.holds {
+				t.Errorf("holds = %t, want %t", got, tc.holds)
+			}
+		})
+	}
+}

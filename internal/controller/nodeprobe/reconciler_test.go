@@ -1,0 +1,153 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprobe
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// recorded are plans that only remember what was asked of them.
+type recorded struct {
+	calls []string
+	err   error
+}
+
+func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
+	r.calls = append(r.calls, "create "+node.Name)
+	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{UID: "made", ResourceVersion: "100"}, Spec: spec}, r.err
+}
+
+func (r *recorded) Replace(_ context.Context, node string, _ v1alpha1.NodePodProbeSpec) (string, error) {
+	r.calls = append(r.calls, "replace "+node)
+	return "100000", r.err
+}
+
+func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
+	r.calls = append(r.calls, "delete "+npp.Name)
+	return r.err
+}
+
+func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Reconciler, *record.FakeRecorder) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	reader := func(objects []client.Object) client.Reader {
+		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+			WithIndex(&corev1.Pod{}, NodeNameField, func(object client.Object) []string {
+				pod, ok := object.(*corev1.Pod)
+				if !ok {
+					return nil
+				}
+				return []string{pod.Spec.NodeName}
+			}).Build()
+	}
+	counters, err := metrics.New(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := record.NewFakeRecorder(10)
+	return New(Options{
+		Cache: reader(cached), Live: reader(live), Plans: plans, Compiler: plan.NewCompiler(),
+		Defaults: plan.KubernetesDefaults(), Recorder: recorder, Metrics: counters, Now: time.Now,
+	}), recorder
+}
+
+func node(name, uid string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+}
+
+func nodePodProbe(name, owner string, spec v1alpha1.NodePodProbeSpec) *v1alpha1.NodePodProbe {
+	controller := true
+	return &v1alpha1.NodePodProbe{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "npp", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(owner), Controller: &controller,
+		}}},
+		Spec: spec,
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
+	cases := map[string]struct {
+		cached, live []client.Object
+		want         string
+	}{
+		"a node without one":   {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "create node-1"},
+		"a plan that is right": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", right)}},
+		"a plan that is wrong": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
+		"of an earlier node":   {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", right)}, want: "delete node-1"},
+		"of no node":           {cached: []client.Object{nodePodProbe("node-1", "u", right)}, want: "delete node-1"},
+		"of a node that the cache lacks": {
+			cached: []client.Object{nodePodProbe("node-1", "u", right)}, live: []client.Object{node("node-1", "u")},
+		},
+		"no node and none": {},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plans := &recorded{}
+			r, _ := reconciler(t, plans, tc.cached, tc.live)
+			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := strings.Join(plans.calls, ", ")
+			// Creations and deletions repeat until the cache shows them; a plan is not
+			// replaced twice.
+			if want := tc.want; got != want && got != want+", "+want || strings.HasPrefix(want, "replace") && got != want {
+				t.Errorf("wrote %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestPlanThatIsTooLarge(t *testing.T) {
+	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	plans := &recorded{err: apply.ErrTooLarge}
+	r, recorder := reconciler(t, plans, []client.Object{
+		node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{}),
+	}, nil)
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+	if !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("error %v, want one that is not tried again", err)
+	}
+	select {
+	case event := <-recorder.Events:
+		if !strings.Contains(event, eventPlanTooLarge) || !strings.Contains(event, "pods (1)") {
+			t.Errorf("event %q", event)
+		}
+	default:
+		t.Error("no event on the node")
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package streak_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+func TestDue(t *testing.T) {
+	begin := func(s float64) step {
+		return func(j *streak.Judge) (streak.Transition, bool) {
+			j.Begin(at(s))
+			return streak.Transition{}, false
+		}
+	}
+	cases := map[string]struct {
+		notBefore float64
+		steps     []step
+		want      float64
+	}{
+		"not before the spread of a start":   {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
+		"one period after the first run":     {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
+		"the grid holds when a run is late":  {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
+		"points that have passed are gone":   {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
+		"a point reached exactly has passed": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
+		"an early run moves nothing":         {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
+		"an edit ends the spread":            {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
+		"a restart is probed at once":        {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge := streak.New(kubernetes(), at(tc.notBefore))
+			for _, s := range tc.steps {
+				s(judge)
+			}
+			if due, ok := judge.Due(); !ok || !due.Equal(at(tc.want)) {
+				t.Errorf("due %s, %t, want %s", due, ok, at(tc.want))
+			}
+		})
+	}
+}
+
+func TestPolicyOf(t *testing.T) {
+	cases := map[string]struct {
+		in   corev1.Probe
+		want streak.Policy
+	}{
+		"resolved": {
+			in: corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 7, SuccessThreshold: 2, FailureThreshold: 4},
+			want: streak.Policy{
+				InitialDelay: 5 * time.Second, Period: 7 * time.Second, SuccessThreshold: 2, FailureThreshold: 4,
+			},
+		},
+		"a bad plan can't spin": {
+			in:   corev1.Probe{InitialDelaySeconds: -1, FailureThreshold: -3},
+			want: streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, streak.PolicyOf(&tc.in)); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// processes returns the ids of the cluster's processes whose program and arguments the
+// predicate accepts. The tests run as root on the machine that runs the cluster.
+func processes(t testing.TB, is func(args []string) bool) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(t, err)
+	var found []int
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue // It ended since.
+		}
+		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && is(args) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// program accepts processes by their program's base name.
+func program(name string) func([]string) bool {
+	return func(args []string) bool { return filepath.Base(args[0]) == name }
+}
+
+// kill ends every process of the program at once, as a crash would, once there is one.
+func (s *suite) kill(name string) {
+	s.Helper()
+	s.eventually("a process of "+name+" to kill", func(context.Context) error {
+		found := processes(s, program(name))
+		if len(found) == 0 {
+			return errors.New("none")
+		}
+		for _, pid := range found {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				return fmt.Errorf("killing %d: %w", pid, err)
+			}
+		}
+		return nil
+	})
+}
+
+// systemReady waits until the pods of the component are there and ready.
+func (s *suite) systemReady(component string) {
+	s.Helper()
+	s.eventually(component+" is ready", func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := s.client.List(ctx, pods, ctrl.InNamespace(systemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component}); err != nil {
+			return err
+		}
+		if len(pods.Items) == 0 {
+			return fmt.Errorf("no pod of %s", component)
+		}
+		for i := range pods.Items {
+			if err := hasCondition("Ready", corev1.ConditionTrue)(&pods.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// fleet is a few marked pods whose states a test flips.
+type fleet struct {
+	*suite
+	pods []string
+	good map[string]bool
+}
+
+func newFleet(s *suite, many int) *fleet {
+	labels := map[string]string{"app": "fleet"}
+	f := &fleet{suite: s, good: map[string]bool{}}
+	for i := range many {
+		name := fmt.Sprintf("fleet-%d", i)
+		f.pods, f.good[name] = append(f.pods, name), true
+		s.create(newPod(name, "touch /tmp/ok; "+idle, labels))
+	}
+	s.create(newMarker("fleet", labels, newProbe("ok", shell("test -f /tmp/ok"), condition("test.dev/ok"),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
+		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))
+	s.running(f.pods...)
+	f.settled()
+	return f
+}
+
+// flip turns the state of every other pod.
+func (f *fleet) flip() {
+	f.Helper()
+	for i := 0; i < len(f.pods); i += 2 {
+		name := f.pods[i]
+		f.good[name] = !f.good[name]
+		f.exec(name, map[bool]string{true: "touch /tmp/ok", false: "rm /tmp/ok"}[f.good[name]])
+	}
+}
+
+// settled waits until every pod carries what its container says.
+func (f *fleet) settled() {
+	f.Helper()
+	for _, name := range f.pods {
+		status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[f.good[name]]
+		f.podIs(name, hasCondition("test.dev/ok", status), hasLabel("ok", strconv.FormatBool(f.good[name])))
+	}
+}
+
+// versions are the pods' resource versions.
+func (f *fleet) versions() map[string]string {
+	f.Helper()
+	versions := map[string]string{}
+	for _, name := range f.pods {
+		versions[name] = f.getPod(name).ResourceVersion
+	}
+	return versions
+}
+
+// unmoved fails if any pod was written since.
+func (f *fleet) unmoved(before map[string]string) {
+	f.Helper()
+	for name, now := range f.versions() {
+		if now != before[name] {
+			f.Errorf("pod %s was written though no state changed: resource version %s, before %s", name, now, before[name])
+		}
+	}
+}
+
+func TestDaemonsKilled(t *testing.T) {
+	s := newSuite(t)
+	f := newFleet(s, 6)
+	for _, daemon := range []string{"manager", "agent"} {
+		for round := range 2 {
+			t.Logf("killing the %s, round %d", daemon, round+1)
+			f.flip()
+			s.kill("seamark-" + daemon)
+			f.flip()
+			f.settled()
+		}
+		s.systemReady(daemon)
+	}
+
+	before := f.versions()
+	s.kill("seamark-manager")
+	s.kill("seamark-agent")
+	s.eventually("both are back", func(context.Context) error {
+		for _, daemon := range []string{"seamark-manager", "seamark-agent"} {
+			if len(processes(t, program(daemon))) == 0 {
+				return fmt.Errorf("no process of %s", daemon)
+			}
+		}
+		return nil
+	})
+	s.systemReady("manager")
+	s.systemReady("agent")
+	f.unmoved(before)
+	f.flip()
+	f.settled()
+}
+
+// clusterUp restarts what is dead of the cluster.
+func (s *suite) clusterUp() {
+	s.Helper()
+	command := exec.CommandContext(s.Context(), "go", "-C", "../../hack/cluster", "run", ".", "up", "--dir", s.clusterDir)
+	if out, err := command.CombinedOutput(); err != nil {
+		s.Fatalf("bringing the cluster back: %v\n%s", err, out)
+	}
+}
+
+func TestAPIServerGone(t *testing.T) {
+	s := newSuite(t)
+	labels := map[string]string{"app": "cut-off"}
+	// The container itself changes what it says while nobody can reach the API server:
+	// it counts its probes, and from the twentieth run on it fails.
+	const counting = `n=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n >/tmp/n; echo "run $n"; [ $n -lt 20 ]`
+	s.create(newPod("cut-off", idle, labels), newMarker("cut-off", labels,
+		newProbe("count", shell(counting), condition("test.dev/count"),
+			labelled(appsv1alpha1.ProbeFailed, map[string]string{"over": "true"}))))
+	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionTrue, "run"), lacksLabel("over"))
+
+	const gone = 30 * time.Second
+	began := time.Now()
+	s.kill("kube-apiserver")
+	<-time.After(gone)
+	s.clusterUp()
+	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionFalse), hasLabel("over", "true"))
+	c := findCondition(s.getPod("cut-off"), "test.dev/count")
+	if during := c.LastTransitionTime.Time; during.Before(began.Add(-time.Second)) || during.After(began.Add(gone)) {
+		t.Errorf("the state changed at %s, want within the %s from %s in which the API server was gone: probing stopped", during, gone, began)
+	}
+}
+
+func TestRuntimeRestarted(t *testing.T) {
+	s := newSuite(t)
+	f := newFleet(s, 4)
+	s.kill("containerd")
+	s.never(5*time.Second, "a mark changed while the runtime was gone", func(ctx context.Context) error {
+		for _, name := range f.pods {
+			if err := s.meets(name, hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.clusterUp()
+	s.eventually("the kubelet finds the runtime again", func(context.Context) error {
+		_, err := s.tryExec(f.pods[0], "true")
+		return err
+	})
+	f.flip()
+	f.settled()
+}

@@ -1,0 +1,164 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// history watches the pod and returns the statuses that the condition goes through,
+// each with the message it came with, until there are as many as asked for.
+func (s *suite) history(name, conditionType string, many int) []string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), settle)
+	defer cancel()
+	watcher, err := s.client.Watch(ctx, &corev1.PodList{}, &ctrl.ListOptions{
+		Namespace: s.namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name),
+	})
+	must(s, err)
+	defer watcher.Stop()
+	var seen []string
+	var last corev1.ConditionStatus
+	for len(seen) < many {
+		select {
+		case <-ctx.Done():
+			s.Fatalf("condition %s of %s: after %s only %q", conditionType, name, settle, seen)
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				s.Fatalf("the watch of pod %s ended", name)
+			}
+			pod, isPod := event.Object.(*corev1.Pod)
+			if !isPod {
+				s.Fatalf("the watch of pod %s says %v", name, event.Object)
+			}
+			if c := findCondition(pod, conditionType); c != nil && c.Status != last {
+				last = c.Status
+				seen = append(seen, fmt.Sprintf("%s: %s", c.Status, c.Message))
+			}
+		}
+	}
+	return seen
+}
+
+// The container's own file scripts the results, so what is expected follows from the
+// thresholds alone and not from any clock.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "scripted"}
+	s.create(newPod("scripted", idle, labels))
+	s.running("scripted")
+	const script = `n=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n >/tmp/n
+echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
+	s.create(newMarker("scripted", labels,
+		newProbe("scripted", shell(script), condition("test.dev/scripted"), thresholds(2, 3))))
+
+	got := s.history("scripted", "test.dev/scripted", 3)
+	want := []string{"True: run 2", "False: run 8", "True: run 12"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statuses of the condition (-want +got):\n%s", diff)
+	}
+}
+
+func TestSucceededPolicyAlone(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "one-sided"}
+	s.create(
+		newPod("one-sided", "touch /tmp/ok; "+idle, labels),
+		newMarker("one-sided", labels, newProbe("healthy", shell(sayAndCheck),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"healthy": "true"}))))
+	s.running("one-sided")
+
+	s.podIs("one-sided", hasLabel("healthy", "true"), hasLabel("app", "one-sided"))
+	s.exec("one-sided", "rm /tmp/ok")
+	s.podIs("one-sided", lacksLabel("healthy"), hasLabel("app", "one-sided"))
+	s.exec("one-sided", "touch /tmp/ok")
+	s.podIs("one-sided", hasLabel("healthy", "true"), hasLabel("app", "one-sided"))
+}
+
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "talker"}
+	s.create(newPod("talker", "touch /tmp/ok; echo first >/tmp/say; "+idle, labels))
+	s.running("talker")
+	s.create(newMarker("talker", labels,
+		newProbe("say", shell(sayAndCheck), condition("test.dev/say")),
+		newProbe("both", shell(`echo to-stdout; echo to-stderr >&2; exit 3`), condition("test.dev/both")),
+		newProbe("both-pass", shell(`echo to-stdout; echo to-stderr >&2`), condition("test.dev/both-pass")),
+		newProbe("huge", shell(`head -c 102400 /dev/zero | tr '\0' x`), condition("test.dev/huge")),
+		newProbe("binary", shell(`printf 'before \377\376 after'`), condition("test.dev/binary")),
+		newProbe("no-program", corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/no/such/program"}}},
+			condition("test.dev/no-program")),
+	))
+
+	s.podIs("talker",
+		hasCondition("test.dev/say", corev1.ConditionTrue, "first"),
+		hasCondition("test.dev/both", corev1.ConditionFalse, "to-stdout", "to-stderr"),
+		hasCondition("test.dev/both-pass", corev1.ConditionTrue, "to-stdout", "to-stderr"),
+		hasCondition("test.dev/huge", corev1.ConditionTrue, strings.Repeat("x", 900)),
+		hasCondition("test.dev/binary", corev1.ConditionTrue, "before", "after"),
+		// As with the kubelet: a command that can't be started says nothing of the container.
+		lacksCondition("test.dev/no-program"),
+	)
+	if c := findCondition(s.getPod("talker"), "test.dev/huge"); len(c.Message) > 1024 {
+		t.Errorf("a message of %d bytes, want at most 1024", len(c.Message))
+	}
+
+	before := findCondition(s.getPod("talker"), "test.dev/say")
+	s.exec("talker", "echo second >/tmp/say")
+	s.podIs("talker", hasCondition("test.dev/say", corev1.ConditionTrue, "second"))
+	after := findCondition(s.getPod("talker"), "test.dev/say")
+	if !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
+		t.Errorf("lastTransitionTime moved from %s to %s with the message alone", before.LastTransitionTime, after.LastTransitionTime)
+	}
+}
+
+// hangs is a probe whose process would outlive it many times over.
+const hangs = `echo started; exec sleep 86399`
+
+func TestHangingProbe(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "hanging"}
+	s.create(newPod("hanging", idle, labels))
+	s.running("hanging")
+	s.create(newMarker("hanging", labels,
+		newProbe("hangs", shell(hangs), condition("test.dev/hangs"), timeout(1), every(3)),
+		newProbe("ticks", shell(`echo tick >>/tmp/ticks`), condition("test.dev/ticks")),
+	))
+
+	s.podIs("hanging",
+		hasCondition("test.dev/hangs", corev1.ConditionFalse, "timed out"),
+		hasCondition("test.dev/ticks", corev1.ConditionTrue))
+	s.eventually("twelve ticks, and none of the hanging probe's processes from before", func(context.Context) error {
+		if ticks := strings.Count(s.exec("hanging", "cat /tmp/ticks"), "tick"); ticks < 12 {
+			return fmt.Errorf("%d ticks", ticks)
+		}
+		return nil
+	})
+	// One run at most is under way at any time.
+	if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 1 {
+		t.Errorf("%d processes of the hanging probe are in the container, want at most the running one", left)
+	}
+	s.edit("hanging", func(m *appsv1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[1:] })
+	s.podIs("hanging", lacksCondition("test.dev/hangs"))
+	s.eventually("no process of the hanging probe is left", func(context.Context) error {
+		if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 0 {
+			return fmt.Errorf("%d left", left)
+		}
+		return nil
+	})
+}

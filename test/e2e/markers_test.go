@@ -1,0 +1,206 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+func TestTwoMarkersAfterOneKey(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "contested"}
+	succeeded := appsv1alpha1.ProbeSucceeded
+	s.create(newPod("contested", idle, labels))
+	s.running("contested")
+	s.create(
+		newMarker("a-first", labels,
+			newProbe("one", shell("true"), condition("test.dev/one"), labelled(succeeded, map[string]string{"owner": "a-one", "a": "yes"})),
+			newProbe("two", shell("true"), condition("test.dev/two"), labelled(succeeded, map[string]string{"owner": "a-two"}))),
+		newMarker("b-second", labels,
+			newProbe("one", shell("true"), condition("test.dev/one"), labelled(succeeded, map[string]string{"owner": "b-one", "b": "yes"}))))
+
+	s.podIs("contested", hasLabel("owner", "a-one"), hasLabel("a", "yes"), hasLabel("b", "yes"),
+		hasCondition("test.dev/one", corev1.ConditionTrue), hasCondition("test.dev/two", corev1.ConditionTrue))
+	s.eventually("the losers are named", func(ctx context.Context) error {
+		if err := s.markerSays(ctx, "a-first", appsv1alpha1.ConditionMarksExclusive, "owner", "two", "one"); err != nil {
+			return err
+		}
+		return s.markerSays(ctx, "b-second", appsv1alpha1.ConditionMarksExclusive, "owner", "test.dev/one", "a-first")
+	})
+	before := testMarks(s.getPod("contested"))
+	s.never(5*time.Second, "a mark flaps", func(context.Context) error {
+		if diff := cmp.Diff(before, testMarks(s.getPod("contested"))); diff != "" {
+			return fmt.Errorf("the marks changed (-before +after):\n%s", diff)
+		}
+		return nil
+	})
+
+	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "a-first")))
+	s.podIs("contested", hasLabel("owner", "b-one"), hasLabel("b", "yes"), lacksLabel("a"),
+		hasCondition("test.dev/one", corev1.ConditionTrue), lacksCondition("test.dev/two"))
+}
+
+// testMarks are the pod's labels, and its conditions by type but for the kubelet's own.
+func testMarks(pod *corev1.Pod) map[string]any {
+	marks := map[string]any{}
+	for key, value := range pod.Labels {
+		marks["label "+key] = value
+	}
+	for _, c := range pod.Status.Conditions {
+		if strings.HasPrefix(string(c.Type), "test.dev/") {
+			marks["condition "+string(c.Type)] = c
+		}
+	}
+	return marks
+}
+
+// inForce is how soon an edit of a marker has to show.
+const inForce = 2 * time.Second
+
+func TestMarkerEdits(t *testing.T) {
+	s := newSuite(t)
+	labels := map[string]string{"app": "edited"}
+	s.create(newTarget("target", labels), newPod("edited", idle, labels))
+	s.running("edited", "target")
+	state := func(labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
+		return labelled(appsv1alpha1.ProbeSucceeded, labels)
+	}
+	// The first probe is due once an hour: only an edit that is in force at once shows.
+	s.create(newMarker("edited", labels,
+		newProbe("slow", shell("echo old"), condition("test.dev/slow"), every(3600)),
+		newProbe("keyed", shell("true"), state(map[string]string{"old-key": "true"})),
+		newProbe("leaving", shell("true"), condition("test.dev/leaving"), state(map[string]string{"leaving": "true"}))))
+	s.podIs("edited", hasCondition("test.dev/slow", corev1.ConditionTrue, "old"),
+		hasLabel("old-key", "true"), hasLabel("leaving", "true"), hasCondition("test.dev/leaving", corev1.ConditionTrue))
+	edited := func(what string, change func(*appsv1alpha1.PodProbeMarkerSpec), wants ...expectation) {
+		t.Helper()
+		s.edit("edited", func(m *appsv1alpha1.PodProbeMarker) { change(&m.Spec) })
+		s.within(inForce, what, s.meets("edited", wants...))
+	}
+
+	edited("the period", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
+		spec.Probes[0].Probe.PeriodSeconds = 1
+		spec.Probes[0].Probe.Exec.Command[2] = "date +%s; echo old"
+	}, hasCondition("test.dev/slow", corev1.ConditionTrue, "\nold"))
+	first := findCondition(s.getPod("edited"), "test.dev/slow").Message
+	s.eventually("the shorter period is in force: the message goes on changing", func(ctx context.Context) error {
+		pod := &corev1.Pod{}
+		if err := s.client.Get(ctx, s.key("edited"), pod); err != nil {
+			return err
+		}
+		if c := findCondition(pod, "test.dev/slow"); c == nil || c.Message == first {
+			return fmt.Errorf("the message is still %q", first)
+		}
+		return nil
+	})
+	edited("the command", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
+		spec.Probes[0].Probe.Exec.Command[2] = "echo new; exit 1"
+	}, hasCondition("test.dev/slow", corev1.ConditionFalse, "new"))
+	edited("the handler", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
+		spec.Probes[0].Probe.ProbeHandler = httpGet(intstr.FromInt32(8080), "/ok")
+	}, hasCondition("test.dev/slow", corev1.ConditionFalse, "refused"))
+	s.podIs("target", hasCondition("test.dev/slow", corev1.ConditionTrue, "fine"))
+	edited("the policy's keys", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
+		spec.Probes[1].MarkerPolicy[0].Labels = map[string]string{"new-key": "true"}
+	}, hasLabel("new-key", "true"), lacksLabel("old-key"))
+	edited("a probe removed, one added", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
+		spec.Probes[2] = newProbe("coming", shell("true"), condition("test.dev/coming"), state(map[string]string{"coming": "true"}))
+	}, lacksLabel("leaving"), lacksCondition("test.dev/leaving"), hasLabel("coming", "true"), hasCondition("test.dev/coming", corev1.ConditionTrue))
+	must(t, s.meets("edited", hasLabel("new-key", "true"), hasLabel("app", "edited"))(t.Context()))
+}
+
+func TestPodStopsMatching(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "leaving", "keep": "yes"}
+	s.create(newPod("leaving", idle, labels), newMarker("leaving", map[string]string{"app": "leaving"},
+		newProbe("run", shell("echo run >>/tmp/runs"), condition("test.dev/run"),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"marked": "true"}))))
+	s.podIs("leaving", hasCondition("test.dev/run", corev1.ConditionTrue), hasLabel("marked", "true"))
+
+	pod := s.getPod("leaving")
+	base := pod.DeepCopy()
+	pod.Labels["app"] = "gone"
+	must(t, s.client.Patch(t.Context(), pod, ctrl.MergeFrom(base)))
+	s.podIs("leaving", lacksCondition("test.dev/run"), lacksLabel("marked"), hasLabel("app", "gone"), hasLabel("keep", "yes"))
+	s.eventually("the pod is out of the plan", func(ctx context.Context) error {
+		if there, err := s.planned(ctx, pod, "leaving#run"); err != nil || there {
+			return fmt.Errorf("planned: %t, %w", there, err)
+		}
+		return nil
+	})
+	s.stopsGrowing("leaving", "/tmp/runs")
+}
+
+// stopsGrowing waits until a file that a probe appends to every second has kept its
+// size for five.
+func (s *suite) stopsGrowing(pod, file string) {
+	s.Helper()
+	size, since := "", time.Now()
+	s.eventually("the probe of "+pod+" stops", func(context.Context) error {
+		now := strings.TrimSpace(s.exec(pod, "wc -c <"+file))
+		if now != size {
+			size, since = now, time.Now()
+		}
+		if still := time.Since(since); still < 5*time.Second {
+			return fmt.Errorf("%s has grown to %s bytes %s ago", file, size, still)
+		}
+		return nil
+	})
+}
+
+// The name of one marker is the tail of the other's.
+func TestMarkerDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "twice"}
+	pods := []string{"twice-0", "twice-1", "twice-2"}
+	for _, name := range pods {
+		s.create(newPod(name, idle, labels))
+	}
+	s.running(pods...)
+	for _, name := range []string{"web", "my-web"} {
+		s.create(newMarker(name, labels, newProbe("run", shell("echo run >>/tmp/"+name), condition("test.dev/"+name),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{name: "true"}))))
+	}
+	for _, name := range pods {
+		s.podIs(name, hasLabel("web", "true"), hasLabel("my-web", "true"),
+			hasCondition("test.dev/web", corev1.ConditionTrue), hasCondition("test.dev/my-web", corev1.ConditionTrue))
+	}
+
+	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "web")))
+	s.eventually("the marker is gone", func(ctx context.Context) error {
+		err := s.client.Get(ctx, s.key("web"), &appsv1alpha1.PodProbeMarker{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the marker is still there (error: %w)", err)
+	})
+	for _, name := range pods {
+		// The marker goes last: by now its marks are off.
+		must(t, s.meets(name, lacksLabel("web"), lacksCondition("test.dev/web"),
+			hasLabel("my-web", "true"), hasCondition("test.dev/my-web", corev1.ConditionTrue))(t.Context()))
+	}
+	s.stopsGrowing("twice-0", "/tmp/web")
+	before := s.exec("twice-0", "wc -c </tmp/my-web")
+	s.eventually("the other marker's probe goes on", func(context.Context) error {
+		if now := s.exec("twice-0", "wc -c </tmp/my-web"); now == before {
+			return fmt.Errorf("/tmp/my-web keeps %s bytes", now)
+		}
+		return nil
+	})
+}

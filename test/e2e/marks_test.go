@@ -1,0 +1,140 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// findCondition returns the pod's condition of the type, or nil.
+func findCondition(pod *corev1.Pod, conditionType string) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if string(pod.Status.Conditions[i].Type) == conditionType {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// expectation is something that a test wants of a pod.
+type expectation func(*corev1.Pod) error
+
+// hasCondition wants the condition with the status, and a message that holds each part.
+func hasCondition(conditionType string, status corev1.ConditionStatus, parts ...string) expectation {
+	return func(pod *corev1.Pod) error {
+		c := findCondition(pod, conditionType)
+		if c == nil {
+			return fmt.Errorf("pod %s has no condition %s", pod.Name, conditionType)
+		}
+		if c.Status != status {
+			return fmt.Errorf("pod %s: condition %s is %s (%q), want %s", pod.Name, conditionType, c.Status, c.Message, status)
+		}
+		for _, part := range parts {
+			if !strings.Contains(c.Message, part) {
+				return fmt.Errorf("pod %s: message %q of %s lacks %q", pod.Name, c.Message, conditionType, part)
+			}
+		}
+		return nil
+	}
+}
+
+// lacksCondition wants no condition of the type.
+func lacksCondition(conditionType string) expectation {
+	return func(pod *corev1.Pod) error {
+		if c := findCondition(pod, conditionType); c != nil {
+			return fmt.Errorf("pod %s still has condition %s=%s", pod.Name, conditionType, c.Status)
+		}
+		return nil
+	}
+}
+
+// hasLabel wants the label with the value.
+func hasLabel(key, value string) expectation {
+	return func(pod *corev1.Pod) error {
+		if got, has := pod.Labels[key]; !has || got != value {
+			return fmt.Errorf("pod %s: label %s is %q (there: %t), want %q", pod.Name, key, got, has, value)
+		}
+		return nil
+	}
+}
+
+// lacksLabel wants no label of the key.
+func lacksLabel(key string) expectation {
+	return func(pod *corev1.Pod) error {
+		if got, has := pod.Labels[key]; has {
+			return fmt.Errorf("pod %s still has label %s=%s", pod.Name, key, got)
+		}
+		return nil
+	}
+}
+
+// hasAnnotation wants the annotation with the value.
+func hasAnnotation(key, value string) expectation {
+	return func(pod *corev1.Pod) error {
+		if got, has := pod.Annotations[key]; !has || got != value {
+			return fmt.Errorf("pod %s: annotation %s is %q (there: %t), want %q", pod.Name, key, got, has, value)
+		}
+		return nil
+	}
+}
+
+// meets reads the pod and tells the first expectation that it does not meet.
+func (s *suite) meets(name string, wants ...expectation) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pod := &corev1.Pod{}
+		if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+			return err
+		}
+		for _, want := range wants {
+			if err := want(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// podIs waits until the pod meets every expectation.
+func (s *suite) podIs(name string, wants ...expectation) {
+	s.Helper()
+	s.eventually("pod "+name, s.meets(name, wants...))
+}
+
+// edit changes the marker, from its newest version.
+func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
+	s.Helper()
+	marker := &appsv1alpha1.PodProbeMarker{}
+	must(s, s.client.Get(s.Context(), s.key(name), marker))
+	base := marker.DeepCopy()
+	change(marker)
+	must(s, s.client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
+}
+
+// planned tells whether any NodePodProbe has a probe of the pod by that name.
+func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
+	list := &appsv1alpha1.NodePodProbeList{}
+	if err := s.client.List(ctx, list); err != nil {
+		return false, err
+	}
+	for _, node := range list.Items {
+		for _, p := range node.Spec.PodProbes {
+			if p.UID != string(pod.UID) {
+				continue
+			}
+			for _, planned := range p.Probes {
+				if planned.Name == probe {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,279 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+func TestContainerRestart(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "restarting"}
+	s.create(
+		newPod("restarting", "touch /tmp/ok; "+idle, labels),
+		newMarker("restarting", labels, newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
+	s.running("restarting")
+	s.podIs("restarting", hasCondition("test.dev/alive", corev1.ConditionTrue), hasLabel("alive", "true"))
+
+	container := s.getPod("restarting").Status.ContainerStatuses[0].ContainerID
+	s.exec("restarting", "kill 1")
+	s.eventually("the container restarts", func(ctx context.Context) error {
+		pod := &corev1.Pod{}
+		if err := s.client.Get(ctx, s.key("restarting"), pod); err != nil {
+			return err
+		}
+		status := pod.Status.ContainerStatuses[0]
+		if status.RestartCount != 1 || status.State.Running == nil || status.ContainerID == container {
+			return fmt.Errorf("restarts %d, state %v", status.RestartCount, status.State)
+		}
+		return nil
+	})
+	s.podIs("restarting", hasCondition("test.dev/alive", corev1.ConditionTrue), hasLabel("alive", "true"), probedSinceStart("test.dev/alive"))
+}
+
+// probedSinceStart wants that the condition's last transition is no older than the
+// running container.
+func probedSinceStart(conditionType string) expectation {
+	return func(pod *corev1.Pod) error {
+		c, running := findCondition(pod, conditionType), pod.Status.ContainerStatuses[0].State.Running
+		if c == nil || running == nil {
+			return fmt.Errorf("pod %s: condition %v, running %v", pod.Name, c, running)
+		}
+		if c.LastTransitionTime.Before(&running.StartedAt) {
+			return fmt.Errorf("pod %s: %s is of %s, the container of %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt)
+		}
+		return nil
+	}
+}
+
+// A StatefulSet's new pod has the name of the old one, and nothing else of it.
+func TestRecreationUnderTheSameName(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "db"}
+	pod := newPod("db", "touch /tmp/ok; "+idle, labels)
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec: appsv1.StatefulSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
+	}
+	s.create(set, newMarker("role", labels, newProbe("primary", shell(sayAndCheck), condition("test.dev/primary"),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
+	s.eventually("db-0 is marked", s.meets("db-0", hasLabel("role", "primary")))
+	old := s.getPod("db-0")
+
+	must(t, s.client.Delete(t.Context(), old))
+	s.eventually("db-0 is made anew and marked anew", func(ctx context.Context) error {
+		if err := s.meets("db-0", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue))(ctx); err != nil {
+			return err
+		}
+		pod := &corev1.Pod{}
+		if err := s.client.Get(ctx, s.key("db-0"), pod); err != nil {
+			return err
+		}
+		if pod.UID == old.UID {
+			return fmt.Errorf("pod %s is the old one", pod.Name)
+		}
+		return probedSinceStart("test.dev/primary")(pod)
+	})
+	s.eventually("the old pod is out of the plan", func(ctx context.Context) error {
+		if there, err := s.planned(ctx, old, "role#primary"); err != nil || there {
+			return fmt.Errorf("planned: %t, %w", there, err)
+		}
+		return nil
+	})
+}
+
+func TestContainerThatNeverStarts(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "stuck"}
+	program, image := newPod("no-program", idle, labels), newPod("no-image", idle, labels)
+	program.Spec.Containers[0].Command = []string{"/no/such/program"}
+	image.Spec.Containers[0].Image = "docker.io/library/no-such-image:1"
+	image.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
+	s.create(program, image, newMarker("stuck", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
+	for _, pod := range []string{program.Name, image.Name} {
+		s.podIs(pod, hasCondition("test.dev/alive", corev1.ConditionFalse, "not running"), lacksLabel("alive"))
+	}
+}
+
+func TestHostNetworkPod(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "host"}
+	pod := newPod("host", "httpd -p 47070; "+idle, labels)
+	pod.Spec.HostNetwork = true
+	s.create(pod, newMarker("host", labels,
+		newProbe("socket", tcpSocket(intstr.FromInt32(47070)), condition("test.dev/socket")),
+		newProbe("refused", tcpSocket(intstr.FromInt32(47071)), condition("test.dev/refused"))))
+	s.podIs("host", hasCondition("test.dev/socket", corev1.ConditionTrue), hasCondition("test.dev/refused", corev1.ConditionFalse))
+}
+
+func TestRestartableInitContainer(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "sidecar"}
+	pod := newPod("sidecar", idle, labels)
+	pod.Spec.InitContainers = []corev1.Container{
+		{Name: "plain", Image: busyboxImage, Command: []string{"true"}},
+		{Name: "proxy", Image: busyboxImage, Command: []string{"sh", "-c", "echo proxy >/tmp/say; touch /tmp/ok; " + idle},
+			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+	}
+	s.create(pod, newMarker("sidecar", labels,
+		newProbe("proxy", shell(sayAndCheck), condition("test.dev/proxy"), in("proxy")),
+		newProbe("plain", shell("true"), condition("test.dev/plain"), in("plain"))))
+	s.podIs("sidecar", hasCondition("test.dev/proxy", corev1.ConditionTrue, "proxy"), lacksCondition("test.dev/plain"))
+	s.eventually("the marker says that the plain init container can't be probed", func(ctx context.Context) error {
+		return s.markerSays(ctx, "sidecar", appsv1alpha1.ConditionProbesResolved, "plain")
+	})
+}
+
+// markerSays tells whether the marker's condition is False with a message that names
+// all parts.
+func (s *suite) markerSays(ctx context.Context, name, conditionType string, parts ...string) error {
+	marker := &appsv1alpha1.PodProbeMarker{}
+	if err := s.client.Get(ctx, s.key(name), marker); err != nil {
+		return err
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "marker " + name}}
+	for _, c := range marker.Status.Conditions {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Message: c.Message})
+	}
+	return hasCondition(conditionType, corev1.ConditionFalse, parts...)(pod)
+}
+
+func TestPodWithOnlyTheMatchedLabel(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"bare": ""}
+	probe := newProbe("yes", shell("true"), labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"marked": "true"}))
+	probe.MarkerPolicy[0].Annotations = map[string]string{"test.dev/note": "a note"}
+	s.create(newPod("bare", idle, labels), newMarker("bare", labels, probe))
+	s.podIs("bare", hasLabel("bare", ""), hasLabel("marked", "true"), hasAnnotation("test.dev/note", "a note"))
+
+	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "bare")))
+	s.podIs("bare", hasLabel("bare", ""), lacksLabel("marked"), lacksAnnotation("test.dev/note"))
+}
+
+func newMarkerNamed(s *suite, name string) ctrl.Object {
+	marker := newMarker(name, nil)
+	marker.Namespace = s.namespace
+	return marker
+}
+
+// lacksAnnotation wants no annotation of the key.
+func lacksAnnotation(key string) expectation {
+	return func(pod *corev1.Pod) error {
+		if got, has := pod.Annotations[key]; has {
+			return fmt.Errorf("pod %s still has annotation %s=%s", pod.Name, key, got)
+		}
+		return nil
+	}
+}
+
+func TestReadinessGate(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "gated"}
+	pod := newPod("gated", idle, labels)
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "test.dev/open"}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "gated"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	s.create(service, pod, newMarker("gated", labels, newProbe("open", shell(sayAndCheck), condition("test.dev/open"))))
+	s.running("gated")
+
+	s.podIs("gated", hasCondition("test.dev/open", corev1.ConditionFalse), hasCondition("Ready", corev1.ConditionFalse))
+	s.eventually("the endpoint is not ready", s.endpointReady("gated", false))
+	s.exec("gated", "touch /tmp/ok")
+	s.podIs("gated", hasCondition("test.dev/open", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionTrue))
+	s.eventually("the endpoint is ready", s.endpointReady("gated", true))
+	s.exec("gated", "rm /tmp/ok")
+	s.eventually("the endpoint is not ready again", s.endpointReady("gated", false))
+}
+
+// endpointReady tells whether the service's one endpoint is as ready as wanted.
+func (s *suite) endpointReady(service string, want bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		slices := &discoveryv1.EndpointSliceList{}
+		if err := s.client.List(ctx, slices, ctrl.InNamespace(s.namespace), ctrl.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+			return err
+		}
+		found := 0
+		for _, slice := range slices.Items {
+			for _, endpoint := range slice.Endpoints {
+				found++
+				if got := ptr.Deref(endpoint.Conditions.Ready, true); got != want {
+					return fmt.Errorf("ready is %t, want %t", got, want)
+				}
+			}
+		}
+		if found != 1 {
+			return fmt.Errorf("service %s has %d endpoints, want one", service, found)
+		}
+		return nil
+	}
+}
+
+// Upstream kept one result a container: of several probes with one message it lost some.
+func TestManyPodsManyProbes(t *testing.T) {
+	s := newSuite(t)
+	const pods, period = 40, 20
+	labels := map[string]string{"app": "many"}
+	for i := range pods {
+		pod := newPod(fmt.Sprintf("many-%d", i), "touch /tmp/ok; "+idle, labels)
+		s.create(pod)
+	}
+	for i := range pods {
+		s.running(fmt.Sprintf("many-%d", i))
+	}
+	s.create(newMarker("many", labels,
+		newProbe("one", shell("echo same"), condition("test.dev/one"), every(period)),
+		newProbe("two", shell("echo same; exit 1"), condition("test.dev/two"), every(period)),
+		newProbe("three", shell("echo same"), condition("test.dev/three"), every(period),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"three": "true"}))))
+	s.within(period*time.Second, "every pod has all three results", func(ctx context.Context) error {
+		list := &corev1.PodList{}
+		if err := s.client.List(ctx, list, ctrl.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != pods {
+			return fmt.Errorf("%d pods, want %d", len(list.Items), pods)
+		}
+		for i := range list.Items {
+			for _, want := range []expectation{
+				hasCondition("test.dev/one", corev1.ConditionTrue, "same"),
+				hasCondition("test.dev/two", corev1.ConditionFalse, "same"),
+				hasCondition("test.dev/three", corev1.ConditionTrue, "same"),
+				hasLabel("three", "true"),
+			} {
+				if err := want(&list.Items[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,71 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// useCRDs replaces the specs of Seamark's CRDs on the cluster.
+func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		if err := s.client.Get(ctx, ctrl.ObjectKeyFromObject(crd), current); err != nil {
+			return fmt.Errorf("reading CRD %s: %w", crd.Name, err)
+		}
+		base := current.DeepCopy()
+		current.Spec.Versions = crd.DeepCopy().Spec.Versions
+		if err := s.client.Patch(ctx, current, ctrl.MergeFrom(base)); err != nil {
+			return fmt.Errorf("replacing CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// A cluster that has OpenKruise's CRDs keeps them: Seamark's additions are then not
+// stored, and all else works.
+func TestUpstreamCRDs(t *testing.T) {
+	s := newSuite(t)
+	ours, err := env.ReadCRDs("")
+	must(t, err)
+	upstream := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(ours))
+	for _, crd := range ours {
+		upstream = append(upstream, env.Upstream(crd))
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
+		defer cancel()
+		if err := s.useCRDs(ctx, ours); err != nil {
+			t.Errorf("putting the CRDs back: %v", err)
+		}
+	})
+	must(t, s.useCRDs(t.Context(), upstream))
+
+	labels := map[string]string{"app": "moved"}
+	s.create(newPod("moved", "touch /tmp/ok; "+idle, labels), newMarker("moved", labels,
+		newProbe("ok", shell(sayAndCheck), condition("test.dev/ok"),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
+			labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))
+	s.running("moved")
+	s.podIs("moved", hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))
+	s.exec("moved", "rm /tmp/ok")
+	s.podIs("moved", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"))
+
+	marker := &appsv1alpha1.PodProbeMarker{}
+	must(t, s.client.Get(t.Context(), s.key("moved"), marker))
+	if marker.Status.MatchedPods != 1 || len(marker.Status.Conditions) != 0 {
+		t.Errorf("status %+v, want one matched pod and, with these CRDs, no conditions", marker.Status)
+	}
+	must(t, s.client.Delete(t.Context(), marker))
+	s.podIs("moved", lacksCondition("test.dev/ok"), lacksLabel("ok"))
+}

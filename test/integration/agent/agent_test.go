@@ -1,0 +1,303 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// Three probes on one container with the same message, in forty pods at once: each state
+// is right, all of them take few writes, and each has its event.
+func TestManyProbesAreReportedTogether(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	var pods []v1alpha1.PodProbe
+	for i := range 40 {
+		name := fmt.Sprintf("p%02d", i)
+		w.run(name)
+		pods = append(pods, w.pod(name, "yes", "no", "maybe"))
+	}
+	w.says("yes", answer{stdout: "same"})
+	w.says("no", answer{stdout: "same", code: 1})
+	w.says("maybe", answer{stdout: "same"})
+	w.plan(pods...)
+	before, err := shared.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.startAgent()
+	w.eventually(func() (bool, string) {
+		wrong := 0
+		all := states(w.object())
+		for i := range 40 {
+			for command, want := range map[string]v1alpha1.ProbeState{"yes": succeeded, "no": failed, "maybe": succeeded} {
+				if got := all[fmt.Sprintf("p%02d %s", i, command)]; got.State != want || got.Message != "same" || got.LastProbeTime.IsZero() {
+					wrong++
+				}
+			}
+		}
+		return wrong == 0, fmt.Sprintf("%d states are not yet right", wrong)
+	})
+	status := w.object().Status
+	if status.ObservedGeneration != w.object().Generation || status.Pods != 40 || status.Probes != 120 {
+		t.Errorf("status of generation %d with %d pods and %d probes", status.ObservedGeneration, status.Pods, status.Probes)
+	}
+	w.eventually(func() (bool, string) {
+		events := w.events()
+		return len(events) == 120, fmt.Sprintf("%d events, want 120", len(events))
+	})
+	w.again("yes", 120)
+	after, err := shared.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All are due at the same time. What the first write does not have, the next few do.
+	if writes := after.Since(before).Writes("nodepodprobes", "status"); writes > 8 {
+		t.Errorf("%d writes for 120 states that stay", writes)
+	}
+}
+
+// With no state change while the agent is down, nothing is written when it is back.
+func TestRestartIsSilent(t *testing.T) {
+	for name, crds := range map[string]*env.Env{"seamark's CRDs": shared, "upstream's CRDs": nil} {
+		t.Run(name, func(t *testing.T) {
+			if crds == nil {
+				crds = env.Start(t, env.UpstreamCRDs())
+			}
+			w := newWorld(t, crds, critest.Streamed)
+			w.node = "restart"
+			w.run("p")
+			w.says("yes", answer{stdout: "ok"})
+			w.says("no", answer{stdout: "bad", code: 1})
+			w.plan(w.pod("p", "yes", "no"))
+			stop := w.startAgent()
+			w.reported("p yes", succeeded, "ok")
+			w.reported("p no", failed, "bad")
+			w.eventually(func() (bool, string) { return len(w.events()) == 2, fmt.Sprint(w.events()) })
+			stop()
+			before := w.object()
+
+			w.startAgent()
+			w.again("yes", 3)
+			w.again("no", 3)
+			if diff := cmp.Diff(before.ResourceVersion, w.object().ResourceVersion); diff != "" {
+				t.Errorf("the restart wrote: %s\n%s", diff, cmp.Diff(before.Status, w.object().Status))
+			}
+			if events := w.events(); len(events) != 2 {
+				t.Errorf("the restart made events: %v", events)
+			}
+			w.says("yes", answer{stdout: "worse", code: 1})
+			w.reported("p yes", failed, "worse")
+		})
+	}
+}
+
+func TestContainerChanges(t *testing.T) {
+	for name, events := range map[string]critest.Events{"streamed": critest.Streamed, "listed": critest.Unimplemented} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, shared, events)
+			id := w.run("p")
+			w.says("yes", answer{stdout: "ok"})
+			w.plan(w.pod("p", "yes"), w.pod("never", "yes"))
+			stop := w.startAgent()
+			first := w.reported("p yes", succeeded, "ok")
+
+			w.runtime.Exit(id, 7, "Error")
+			ended := w.reported("p yes", failed, "the container is not running: exited with code 7")
+			if ended.LastTransitionTime.Before(&first.LastTransitionTime) {
+				t.Errorf("transition times: %s, then %s", first.LastTransitionTime, ended.LastTransitionTime)
+			}
+			runs := w.ran("yes")
+			w.says("yes", answer{stdout: "again"})
+			w.run("p")
+			w.reported("p yes", succeeded, "again")
+			if runs == w.ran("yes") {
+				t.Error("Succeeded without a run")
+			}
+
+			// A container that restarts while the agent is away is fresh for the next.
+			stop()
+			w.says("yes", answer{stdout: "late", code: 1})
+			w.run("p")
+			w.startAgent()
+			w.reported("p yes", failed, "late")
+			want := []string{
+				"p Failed m#yes: late", "p Failed m#yes: the container is not running: exited with code 7",
+				"p Succeeded m#yes: again", "p Succeeded m#yes: ok",
+			}
+			w.eventually(func() (bool, string) {
+				diff := cmp.Diff(want, slices.Sorted(slices.Values(w.events())))
+				return diff == "", diff
+			})
+			if _, found := states(w.object())["never yes"]; found {
+				t.Error("a state for a container that never was")
+			}
+		})
+	}
+}
+
+func TestPlanChanges(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.says("old", answer{stdout: "old"})
+	w.says("new", answer{stdout: "new"})
+	w.says("stays", answer{stdout: "1"})
+	w.startAgent()
+	w.plan(w.pod("p", "old", "stays"))
+	w.reported("p old", succeeded, "old")
+	before := w.reported("p stays", succeeded, "1")
+
+	pod := w.pod("p", "stays", "new")
+	w.plan(pod)
+	w.reported("p new", succeeded, "new")
+	w.eventually(func() (bool, string) {
+		object := w.object()
+		return object.Status.ObservedGeneration == object.Generation && len(states(object)) == 2,
+			fmt.Sprint(slices.Collect(maps.Keys(states(object))))
+	})
+	if stays := states(w.object())["p stays"]; !stays.LastTransitionTime.Equal(&before.LastTransitionTime) {
+		t.Errorf("%+v became %+v", before, stays)
+	}
+	runs := w.ran("old")
+	w.again("stays", 2)
+	if w.ran("old") != runs {
+		t.Error("a probe that has left the plan still runs")
+	}
+
+	// Another command asks another question; a second of the same probe does not.
+	pod.Probes[0].Probe.Exec.Command = []string{"other"}
+	w.says("other", answer{stdout: "no", code: 1})
+	w.plan(pod)
+	w.reported("p stays", failed, "no")
+
+	w.plan()
+	w.eventually(func() (bool, string) {
+		object := w.object()
+		return len(states(object)) == 0 && object.Status.Probes == 0, fmt.Sprint(object.Status)
+	})
+}
+
+// A message that changes while the state stays is reported, at most once in 5 seconds.
+func TestMessages(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.says("count", answer{stdout: "0"})
+	w.plan(w.pod("p", "count"))
+	w.startAgent()
+	w.reported("p count", succeeded, "0")
+	start := time.Now()
+	w.says("count", answer{stdout: "1"})
+	w.reported("p count", succeeded, "1")
+	if took := time.Since(start); took < 3*time.Second || took > 8*time.Second {
+		t.Errorf("the message took %s", took)
+	}
+	if events := w.events(); len(events) != 1 {
+		t.Errorf("events: %v", events)
+	}
+}
+
+// An object made anew under the same name gets the states back without a probe's help.
+func TestObjectMadeAnew(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.says("yes", answer{stdout: "ok"})
+	w.plan(w.pod("p", "yes"))
+	w.startAgent()
+	before := w.reported("p yes", succeeded, "ok")
+	w.says("yes", answer{after: time.Hour})
+	if err := w.client.Delete(t.Context(), w.object()); err != nil {
+		t.Fatal(err)
+	}
+	w.plan(w.pod("p", "yes"))
+	after := w.reported("p yes", succeeded, "ok")
+	if !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	if events := w.events(); len(events) != 1 {
+		t.Errorf("events: %v", events)
+	}
+}
+
+// No runtime call for a network probe, and one for each run of an exec probe.
+func TestRuntimeCalls(t *testing.T) {
+	served := make(chan struct{}, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served <- struct{}{} }))
+	defer server.Close()
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(address.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	pod := w.pod("p")
+	pod.Probes = []v1alpha1.ContainerProbe{probe("http", corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt(port)}})}
+	w.plan(pod)
+	w.startAgent()
+	w.reported("p http", succeeded, "")
+	before := w.runtime.Calls()
+	for len(served) > 0 {
+		<-served
+	}
+	for range 3 {
+		<-served
+	}
+	if diff := cmp.Diff(before, w.runtime.Calls()); diff != "" {
+		t.Errorf("network probes called the runtime:\n%s", diff)
+	}
+
+	w.plan(w.pod("p", "yes"))
+	w.reported("p yes", succeeded, "")
+	before = w.runtime.Calls()
+	runs := w.ran("yes")
+	w.again("yes", 3)
+	after := w.runtime.Calls()
+	more := after["ExecSync"] - before["ExecSync"]
+	before["ExecSync"] = after["ExecSync"]
+	if diff := cmp.Diff(before, after); diff != "" || more > w.ran("yes")-runs {
+		t.Errorf("%d calls for %d runs, and:\n%s", more, w.ran("yes")-runs, diff)
+	}
+}
+
+// An agent that is told to stop does so at once, and what it knows is reported.
+func TestStop(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.says("yes", answer{stdout: "ok"})
+	w.says("hangs", answer{after: time.Hour})
+	pod := w.pod("p", "yes", "hangs")
+	pod.Probes[1].Probe.TimeoutSeconds = 3600
+	w.plan(pod)
+	stop := w.startAgent()
+	w.again("hangs", 1)
+	w.reported("p yes", succeeded, "ok")
+	if took := stop(); took > 5*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}); err != nil {
+		t.Error(err)
+	}
+	if state, found := states(w.object())["p hangs"]; found {
+		t.Errorf("a run that was broken off counted: %+v", state)
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+)
+
+// wire is a connection to the API server that can be cut.
+type wire struct {
+	t        *testing.T
+	target   string
+	address  string
+	listener net.Listener
+	wait     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// newWire returns a wire and the configuration that goes through it.
+func newWire(t *testing.T, config *rest.Config) (*wire, *rest.Config) {
+	t.Helper()
+	host := config.Host
+	if parsed, err := url.Parse(config.Host); err == nil && parsed.Host != "" {
+		host = parsed.Host
+	}
+	l := &wire{t: t, target: host, address: "127.0.0.1:0"}
+	l.mend()
+	t.Cleanup(l.cut)
+	config = rest.CopyConfig(config)
+	config.Host = "https://" + l.address
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = name
+	return l, config
+}
+
+// mend lets connections through.
+func (l *wire) mend() {
+	l.t.Helper()
+	listener, err := net.Listen("tcp", l.address)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.listener, l.address = listener, listener.Addr().String()
+	l.wait.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			l.wait.Go(func() { l.join(conn) })
+		}
+	})
+}
+
+// join copies between a connection and the API server until one of them ends.
+func (l *wire) join(conn net.Conn) {
+	server, err := net.Dial("tcp", l.target)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	l.mu.Lock()
+	l.conns = append(l.conns, conn, server)
+	l.mu.Unlock()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			pair[0].Close()
+			pair[1].Close()
+		})
+	}
+	both.Wait()
+}
+
+// cut ends all connections and refuses new ones.
+func (l *wire) cut() {
+	l.listener.Close()
+	l.mu.Lock()
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+	l.conns = nil
+	l.mu.Unlock()
+}
+
+// While the API server is away probing goes on; once it is back, the newest states and
+// the newest plan arrive soon.
+func TestOutage(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.says("yes", answer{stdout: "before"})
+	w.says("other", answer{stdout: "other"})
+	w.plan(w.pod("p", "yes"))
+	line, config := newWire(t, w.config)
+	w.startAgentWith(config)
+	w.reported("p yes", succeeded, "before")
+
+	line.cut()
+	w.says("yes", answer{stdout: "in between", code: 1})
+	w.again("yes", 4)
+	w.says("yes", answer{stdout: "at last", code: 1})
+	w.plan(w.pod("p", "yes", "other"))
+	w.again("yes", 4)
+	if state := states(w.object())["p yes"]; state.State != succeeded {
+		t.Fatalf("the line is cut, and yet: %+v", state)
+	}
+	line.mend()
+	start := time.Now()
+	w.reported("p yes", failed, "at last")
+	w.reported("p other", succeeded, "other")
+	if took := time.Since(start); took > 12*time.Second {
+		t.Errorf("it took %s until all was reported", took)
+	}
+	w.eventually(func() (bool, string) {
+		events := w.events()
+		return len(events) == 3, "events: " + fmt.Sprint(events)
+	})
+}

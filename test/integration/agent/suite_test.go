@@ -1,0 +1,291 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent_test runs the agent against a real API server, with the rights of its own
+// service account, and against a container runtime whose containers are entries in a map.
+// The test writes the plans in the manager's place.
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent"
+	"github.com/seamark-dev/seamark/internal/agent/cri"
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// shared is the API server of the package.
+var shared *env.Env
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	env.Main(m, func(e *env.Env) { shared = e })
+}
+
+const (
+	// patience is how long a test waits for what must come about.
+	patience = 30 * time.Second
+
+	succeeded = v1alpha1.ProbeSucceeded
+	failed    = v1alpha1.ProbeFailed
+)
+
+// world is one test's node: its name, its runtime and its namespace.
+type world struct {
+	testing.TB
+	env       *env.Env
+	client    client.Client
+	runtime   *critest.Runtime
+	config    *rest.Config
+	node      string
+	namespace string
+
+	mu      sync.Mutex
+	answers map[string]answer
+	execs   map[string]int
+}
+
+// answer is what a command says and how it exits.
+type answer struct {
+	stdout string
+	code   int32
+	after  time.Duration
+}
+
+func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
+	t.Helper()
+	manifests, err := env.ReadManifests("config/rbac/agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its service account is in the manifests, and its namespace comes with the token.
+	config := e.ServiceAccount(t, "seamark-system", "seamark-agent", nil)
+	e.Apply(t, manifests...)
+	w := &world{
+		TB: t, env: e, client: e.Client, runtime: critest.New(t, events), config: config,
+		node: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), namespace: e.Namespace(t),
+		answers: map[string]answer{}, execs: map[string]int{},
+	}
+	w.runtime.OnExec(w.exec)
+	t.Cleanup(func() {
+		object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
+		if err := client.IgnoreNotFound(w.client.Delete(context.Background(), object)); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return w
+}
+
+// exec answers a command as the test has said, by its first word.
+func (w *world) exec(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	name := request.GetCmd()[0]
+	w.mu.Lock()
+	said := w.answers[name]
+	w.execs[name]++
+	w.mu.Unlock()
+	select {
+	case <-time.After(said.after):
+		return &runtimeapi.ExecSyncResponse{Stdout: []byte(said.stdout), ExitCode: said.code}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// says sets what a command says from now on.
+func (w *world) says(command string, a answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answers[command] = a
+}
+
+// ran returns how often a command was run.
+func (w *world) ran(command string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.execs[command]
+}
+
+// startAgent runs an agent until the test ends or the returned function is called, which
+// tells how long it took to stop.
+func (w *world) startAgent() (stop func() time.Duration) {
+	w.Helper()
+	return w.startAgentWith(w.config)
+}
+
+func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) {
+	w.Helper()
+	registry := prometheus.NewRegistry()
+	metrics := agentmetrics.New(registry)
+	ctx, cancel := context.WithCancel(context.Background())
+	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
+	if err != nil {
+		w.Fatal(err)
+	}
+	a, err := agent.New(agent.Options{
+		NodeName: w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
+		Metrics: metrics, Gatherer: registry, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	stop = sync.OnceValue(func() time.Duration {
+		start := time.Now()
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("the agent ended with: %v", err)
+		}
+		took := time.Since(start)
+		if err := runtime.Close(); err != nil {
+			w.Errorf("close the runtime's client: %v", err)
+		}
+		return took
+	})
+	w.Cleanup(func() { stop() })
+	return stop
+}
+
+// run makes a container run and returns its ID.
+func (w *world) run(pod string) string {
+	id := w.runtime.Create(probeid.Container{PodUID: uidOf(pod), Name: "main"}, 0)
+	w.runtime.Run(id, time.Now())
+	return id
+}
+
+func uidOf(pod string) types.UID { return types.UID("uid-" + pod) }
+
+// pod plans a pod with exec probes, each named after the command that it runs.
+func (w *world) pod(name string, probes ...string) v1alpha1.PodProbe {
+	pod := v1alpha1.PodProbe{Name: name, Namespace: w.namespace, UID: string(uidOf(name)), IP: "127.0.0.1"}
+	for _, p := range probes {
+		pod.Probes = append(pod.Probes, probe(p, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{p}}}))
+	}
+	return pod
+}
+
+// probe plans a probe of the container main, each second.
+func probe(name string, handler corev1.ProbeHandler) v1alpha1.ContainerProbe {
+	return v1alpha1.ContainerProbe{Name: "m#" + name, ContainerName: "main", Probe: v1alpha1.ContainerProbeSpec{
+		Probe: corev1.Probe{ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
+	}}
+}
+
+// plan writes the node's plan.
+func (w *world) plan(pods ...v1alpha1.PodProbe) {
+	w.Helper()
+	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
+	err := w.client.Get(w.Context(), client.ObjectKeyFromObject(object), object)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		w.Fatal(err)
+	case err != nil:
+		object.Spec.PodProbes = pods
+		err = w.client.Create(w.Context(), object)
+	default:
+		before := object.DeepCopy()
+		object.Spec.PodProbes = pods
+		err = w.client.Patch(w.Context(), object, client.MergeFrom(before))
+	}
+	if err != nil {
+		w.Fatal("write the plan:", err)
+	}
+}
+
+// object returns the node's NodePodProbe.
+func (w *world) object() *v1alpha1.NodePodProbe {
+	w.Helper()
+	object := &v1alpha1.NodePodProbe{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.node}, object); err != nil {
+		w.Fatal(err)
+	}
+	return object
+}
+
+// states are the reported states, by "pod probe".
+func states(object *v1alpha1.NodePodProbe) map[string]v1alpha1.ContainerProbeState {
+	all := map[string]v1alpha1.ContainerProbeState{}
+	for _, pod := range object.Status.PodProbeStatuses {
+		for _, state := range pod.ProbeStates {
+			all[pod.Name+" "+strings.TrimPrefix(state.Name, "m#")] = state
+		}
+	}
+	return all
+}
+
+// eventually waits until the condition holds. It fails the test with what was last said
+// otherwise.
+func (w *world) eventually(condition func() (bool, string)) {
+	w.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		ok, said := condition()
+		last = said
+		return ok, nil
+	})
+	if err != nil {
+		w.Fatalf("after %s still: %s", patience, last)
+	}
+}
+
+// reported waits until a probe is reported in a state, and with a message that has a part.
+func (w *world) reported(name string, state v1alpha1.ProbeState, part string) v1alpha1.ContainerProbeState {
+	w.Helper()
+	var found v1alpha1.ContainerProbeState
+	w.eventually(func() (bool, string) {
+		object := w.object()
+		found = states(object)[name]
+		return found.State == state && strings.Contains(found.Message, part),
+			fmt.Sprintf("%s is %q %q, want %s %q", name, found.State, found.Message, state, part)
+	})
+	return found
+}
+
+// again waits until a command has run n more times.
+func (w *world) again(command string, n int) {
+	w.Helper()
+	start := w.ran(command)
+	w.eventually(func() (bool, string) {
+		return w.ran(command) >= start+n, fmt.Sprintf("%s ran %d times, want %d", command, w.ran(command)-start, n)
+	})
+}
+
+// events returns the events in the namespace, as "pod reason message".
+func (w *world) events() []string {
+	w.Helper()
+	list := &corev1.EventList{}
+	if err := w.client.List(w.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		w.Fatal(err)
+	}
+	var lines []string
+	for _, e := range list.Items {
+		if e.Source.Component != "kruise-daemon-podprobe" || e.Source.Host != w.node || e.Type != corev1.EventTypeNormal ||
+			e.InvolvedObject.UID != uidOf(e.InvolvedObject.Name) || e.InvolvedObject.FieldPath != "spec.containers{main}" {
+			w.Errorf("event %+v", e)
+		}
+		for range max(e.Count, 1) {
+			lines = append(lines, fmt.Sprintf("%s %s %s", e.InvolvedObject.Name, strings.TrimPrefix(e.Reason, "KruiseProbe"), e.Message))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,239 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// exceptions are the places where the API departs from the conventions, each as
+// "Type.field: what", with the reason. One that no longer applies must go.
+func exceptions() map[string]string {
+	return map[string]string{
+		"PodProbe.IP: the name is not in camelCase":                           "the name is upstream's",
+		"PodProbe.IP: optional without omitempty":                             "upstream always writes the field",
+		"PodProbe.uid: the Go name is not Uid":                                "the Go name is upstream's, and the better style",
+		"PodProbeStatus.uid: the Go name is not Uid":                          "the Go name is upstream's, and the better style",
+		"PodProbeMarker.spec: required with omitempty":                        "the tag is upstream's; a struct is never left out",
+		"PodProbeMarkerStatus.observedGeneration: optional without omitempty": "upstream always writes the field",
+	}
+}
+
+// TestGoTypesFollowTheConventions holds the types in api/ to the conventions of the
+// Kubernetes API for fields.
+func TestGoTypesFollowTheConventions(t *testing.T) {
+	t.Parallel()
+	root, err := env.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := readFields(filepath.Join(root, "api", "apps", "v1alpha1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fields) < 30 {
+		t.Fatalf("found %d fields, fewer than there are", len(fields))
+	}
+	allowed := exceptions()
+	for _, field := range fields {
+		for _, problem := range field.problems() {
+			if _, ok := allowed[problem]; ok {
+				delete(allowed, problem)
+			} else {
+				t.Error(problem)
+			}
+		}
+	}
+	for problem := range allowed {
+		t.Errorf("exception that nothing needs: %s", problem)
+	}
+}
+
+// goField is a field of a struct in the API, but no embedded one.
+type goField struct {
+	owner, goName, jsonName string
+	options                 []string
+	doc                     string
+	kind                    ast.Expr
+}
+
+// readFields returns the fields of the structs in the Go files of the folder.
+func readFields(dir string) ([]goField, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*_types.go"))
+	if err != nil {
+		return nil, err
+	}
+	var fields []goField
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", path, err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if structure, ok := spec.Type.(*ast.StructType); ok {
+				fields = append(fields, fieldsOf(spec.Name.Name, structure)...)
+			}
+			return false
+		})
+	}
+	return fields, nil
+}
+
+func fieldsOf(owner string, structure *ast.StructType) []goField {
+	var fields []goField
+	for _, field := range structure.Fields.List {
+		tag := ""
+		if field.Tag != nil {
+			tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if len(field.Names) == 0 && name == "" || strings.HasSuffix(owner, "List") {
+			continue
+		}
+		goName := "ObjectMeta"
+		if len(field.Names) > 0 {
+			goName = field.Names[0].Name
+		}
+		fields = append(fields, goField{
+			owner: owner, goName: goName, jsonName: name, options: strings.Split(options, ","),
+			doc: field.Doc.Text() + markersOf(field.Doc), kind: field.Type,
+		})
+	}
+	return fields
+}
+
+// markersOf returns the lines of a comment that go/ast leaves out of its text or that
+// begin with +, each on a line.
+func markersOf(doc *ast.CommentGroup) string {
+	if doc == nil {
+		return ""
+	}
+	var lines []string
+	for _, comment := range doc.List {
+		lines = append(lines, strings.TrimPrefix(comment.Text, "// "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+var camelCase = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
+
+func (f goField) problems() []string {
+	required, optional := f.has("+required"), f.has("+optional")
+	omitted := slices.Contains(f.options, "omitempty") || slices.Contains(f.options, "omitzero")
+	_, isList := f.kind.(*ast.ArrayType)
+	name, isName := f.kind.(*ast.Ident)
+	var problems []string
+	for what, wrong := range map[string]bool{
+		"the documentation does not begin with the name": !beginsWith(f.doc, f.jsonName),
+		"neither +required nor +optional, or both":       required == optional,
+		"the name is not in camelCase":                   !camelCase.MatchString(f.jsonName),
+		"the Go name is not " + goNameOf(f.jsonName):     f.goName != goNameOf(f.jsonName) && f.jsonName != "metadata",
+		"optional without omitempty":                     optional && !omitted,
+		"required with omitempty":                        required && omitted,
+		"a list without +listType":                       isList && !f.has("+listType="),
+		"a map list without +listMapKey":                 f.has("+listType=map") && !f.has("+listMapKey="),
+		"not int32 or int64":                             isName && strings.Contains(name.Name, "int") && name.Name != "int32" && name.Name != "int64",
+		"a float":                                        isName && strings.HasPrefix(name.Name, "float"),
+		"a bool: use a name that can have more values":   isName && name.Name == "bool",
+	} {
+		if wrong {
+			problems = append(problems, fmt.Sprintf("%s.%s: %s", f.owner, f.jsonName, what))
+		}
+	}
+	return problems
+}
+
+// has tells whether a line of the field's comment is the marker, or begins with it
+// where the marker ends in "=".
+func (f goField) has(marker string) bool {
+	for line := range strings.Lines(f.doc) {
+		line = strings.TrimSpace(line)
+		if line == marker || strings.HasSuffix(marker, "=") && strings.HasPrefix(line, marker) {
+			return true
+		}
+	}
+	return false
+}
+
+func beginsWith(doc, name string) bool {
+	first, _, _ := strings.Cut(doc, " ")
+	return first == name
+}
+
+func goNameOf(jsonName string) string {
+	return strings.ToUpper(jsonName[:1]) + jsonName[1:]
+}
+
+// TestCRDsFollowTheConventions looks at what a user gets: every property described,
+// every list with its type, status as a subresource, and short names.
+func TestCRDsFollowTheConventions(t *testing.T) {
+	t.Parallel()
+	crds, err := env.ReadCRDs("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortNames := map[string][]string{"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}}
+	for _, crd := range crds {
+		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
+			t.Parallel()
+			if want := shortNames[crd.Spec.Names.Plural]; !slices.Equal(crd.Spec.Names.ShortNames, want) {
+				t.Errorf("short names %v, want %v", crd.Spec.Names.ShortNames, want)
+			}
+			version := crd.Spec.Versions[0]
+			if version.Subresources == nil || version.Subresources.Status == nil {
+				t.Error("the status is no subresource")
+			}
+			if len(version.AdditionalPrinterColumns) == 0 {
+				t.Error("no printer columns")
+			}
+			for _, part := range []string{"spec", "status"} {
+				property, ok := version.Schema.OpenAPIV3Schema.Properties[part]
+				if !ok {
+					t.Fatalf("no %s", part)
+				}
+				for _, problem := range schemaProblems(part, property, false) {
+					t.Error(problem)
+				}
+			}
+		})
+	}
+}
+
+// schemaProblems returns what a property and those below it lack. The fields of a Probe
+// are Kubernetes' own and are described in its words.
+func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedded bool) []string {
+	var problems []string
+	name := path[strings.LastIndex(path, ".")+1:]
+	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
+		problems = append(problems, path+": the description does not begin with the name")
+	}
+	embedded = embedded || name == "probe"
+	if schema.Items != nil {
+		if !embedded && schema.XListType == nil {
+			problems = append(problems, path+": a list without a type")
+		}
+		problems = append(problems, schemaProblems(path+"[]", *schema.Items.Schema, embedded)...)
+	}
+	for property, below := range schema.Properties {
+		problems = append(problems, schemaProblems(path+"."+property, below, embedded)...)
+	}
+	return problems
+}

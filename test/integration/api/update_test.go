@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+func TestSelectorIsImmutable(t *testing.T) {
+	t.Parallel()
+	stored := marker(t, server.Namespace(t))
+	if err := server.Client.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]edit{
+		"label added":         {"spec.selector.matchLabels.more", "a"},
+		"label changed":       {"spec.selector.matchLabels.app", "other"},
+		"labels removed":      {"spec.selector.matchLabels", remove{}},
+		"operator changed":    {"spec.selector.matchExpressions[0].operator", "NotIn"},
+		"values in new order": {"spec.selector.matchExpressions[0].values", []any{"back", "front"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := causes(update(t, stored, change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const words = "must not be changed: delete the marker and create another"
+			if len(got) != 1 || got[0].Field != "spec.selector" || !strings.Contains(got[0].Message, words) {
+				t.Errorf("the API server says %v, want the words %q of spec.selector", got, words)
+			}
+		})
+	}
+}
+
+func TestAllButTheSelectorCanChange(t *testing.T) {
+	t.Parallel()
+	stored := marker(t, server.Namespace(t))
+	if err := server.Client.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]edit{
+		"period":         {"spec.probes[0].probe.periodSeconds", int64(3)},
+		"handler":        {"spec.probes[0].probe", map[string]any{"tcpSocket": map[string]any{"port": int64(1)}}},
+		"name":           {"spec.probes[0].name", "other"},
+		"container":      {"spec.probes[0].containerName", "other"},
+		"condition type": {"spec.probes[0].podConditionType", "game.io/other"},
+		"policy":         {"spec.probes[0].markerPolicy", remove{}},
+		"probes":         {"spec.probes", manyProbes(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := update(t, stored, change); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// update asks the API server whether the stored object may change. Nothing is stored.
+func update(t *testing.T, stored *unstructured.Unstructured, edits ...edit) error {
+	t.Helper()
+	changed := stored.DeepCopy()
+	for _, e := range edits {
+		if err := e.apply(changed.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return server.Client.Update(t.Context(), changed, client.DryRunAll)
+}
+
+// TestMarkersOfAnOlderSetUp takes a cluster that had OpenKruise's CRDs, and in it
+// markers that Seamark's refuse. They must not be stuck: Seamark adds its finalizer and
+// status, and their owners change them part by part.
+func TestMarkersOfAnOlderSetUp(t *testing.T) {
+	t.Parallel()
+	old := env.Start(t, env.UpstreamCRDs())
+	namespace := old.Namespace(t)
+	bad := marker(t, namespace,
+		edit{"spec.selector", map[string]any{"matchLabels": map[string]any{"app": "-"}}},
+		edit{"spec.probes[0].name", "Ready"},
+		edit{"spec.probes[0].markerPolicy[1].state", "Succeeded"},
+		edit{"spec.probes[1].probe.httpGet.host", "example.com"},
+		edit{"spec.probes[2].podConditionType", "Initialized"},
+		edit{"spec.probes[3].probe.exec", map[string]any{"command": []any{"true"}}},
+	)
+	if err := old.Client.Create(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	replaceCRDs(t, old)
+
+	patch := func(text string) error {
+		return old.Client.Patch(t.Context(), bad.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	if err := patch(`{"metadata": {"finalizers": ["kruise.io/node-pod-probe-cleanup"], "labels": {"team": "a"}}}`); err != nil {
+		t.Error("add a finalizer:", err)
+	}
+	status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"observedGeneration": 1, "matchedPods": 2}}`))
+	if err := old.Client.Status().Patch(t.Context(), bad.DeepCopy(), status); err != nil {
+		t.Error("write the status:", err)
+	}
+
+	jsonPatch := func(text string) error {
+		return old.Client.Patch(t.Context(), bad.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(text)))
+	}
+	if err := jsonPatch(`[{"op": "replace", "path": "/spec/probes/1/probe/httpGet/path", "value": "/other"}]`); err != nil {
+		t.Error("change a field beside one that is bad:", err)
+	}
+	if err := jsonPatch(`[{"op": "replace", "path": "/spec/probes/1/probe/httpGet/host", "value": "example.org"}]`); !apierrors.IsInvalid(err) {
+		t.Errorf("change a bad field to another bad value: %v, want it refused", err)
+	}
+	if err := jsonPatch(`[{"op": "remove", "path": "/spec/probes/1/probe/httpGet/host"}]`); err != nil {
+		t.Error("mend a bad field:", err)
+	}
+	if err := patch(`{"metadata": {"finalizers": null}}`); err != nil {
+		t.Error("remove the finalizer:", err)
+	}
+	if err := old.Client.Delete(t.Context(), bad.DeepCopy()); err != nil {
+		t.Error("delete the marker:", err)
+	}
+}
+
+// replaceCRDs puts Seamark's CRDs in the place of those that are installed, and waits
+// until they are in force.
+func replaceCRDs(t *testing.T, e *env.Env) {
+	t.Helper()
+	crds, err := env.ReadCRDs("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range crds {
+		installed := crd.DeepCopy()
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), installed); err != nil {
+			t.Fatal(err)
+		}
+		installed.Spec = crd.Spec
+		if err := e.Client.Update(t.Context(), installed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := marker(t, e.Namespace(t), edit{"spec.probes[0].name", "Ready"})
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			return apierrors.IsInvalid(e.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)), nil
+		})
+	if err != nil {
+		t.Fatal("wait until the new rules are in force:", err)
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func metadataClient(t *testing.T) metadata.Interface {
+	t.Helper()
+	c, err := metadata.NewForConfig(metadata.ConfigFor(identity(t, shared)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	pods := apply.NewPods(metadataClient(t))
+	pod := w.pod("a", "no-node")
+	some := mark.Marks{
+		Labels:      map[string]string{"healthy": "true"},
+		Annotations: map[string]string{"cost": "1"},
+		Conditions:  map[string]mark.Condition{"game.io/idle": {Type: "game.io/idle", Status: corev1.ConditionTrue}},
+	}
+	for name, target := range map[string]*corev1.Pod{
+		"a pod that is gone": builders.Pod(w.namespace, "gone").Build(),
+		"another UID":        builders.Pod(w.namespace, "a").Build(),
+	} {
+		if _, err := pods.Marks(t.Context(), target, some); !errors.Is(err, apply.ErrGone) {
+			t.Errorf("%s: error %v, want %v", name, err, apply.ErrGone)
+		}
+	}
+	w.marked("a")
+
+	version, err := pods.Marks(t.Context(), pod, some)
+	w.must(err)
+	w.marked("a", "label healthy=true", "annotation cost=1", "condition game.io/idle=True")
+	live, err := w.getPod(t.Context(), "a")
+	w.must(err)
+	if live.ResourceVersion != version {
+		t.Errorf("version %s returned, %s stored", version, live.ResourceVersion)
+	}
+	owned, err := mark.Owned(live)
+	if err != nil || !owned.Equal(some) {
+		t.Errorf("owned after the write: %+v, %v", owned, err)
+	}
+	again, err := pods.Marks(t.Context(), pod, some)
+	if err != nil || again != version {
+		t.Errorf("the same marks again moved the version from %s to %s: %v", version, again, err)
+	}
+	_, err = pods.Marks(t.Context(), pod, mark.Marks{})
+	w.must(err)
+	w.marked("a")
+	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+}
+
+func TestMarkerWritesReachOnlyTheMarkerThatWasRead(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	markers := apply.NewMarkers(w.client)
+	read := w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Condition("game.io/p")))
+	gone := read.DeepCopy()
+	gone.Name = "gone"
+	if _, err := markers.Status(t.Context(), gone, v1alpha1.PodProbeMarkerStatus{}); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("status of a marker that is gone: error %v, want %v", err, apply.ErrGone)
+	}
+	if err := markers.Finalizers(t.Context(), gone, nil); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("finalizers of a marker that is gone: error %v, want %v", err, apply.ErrGone)
+	}
+	stored, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 3})
+	if err != nil || stored.Status.MatchedPods != 3 {
+		t.Errorf("status stored: %+v, %v", stored, err)
+	}
+	if _, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 4}); !apierrors.IsConflict(err) {
+		t.Errorf("status of an older version: error %v, want a conflict", err)
+	}
+	if err := markers.Finalizers(t.Context(), read, nil); !apierrors.IsConflict(err) {
+		t.Errorf("finalizers of an older version: error %v, want a conflict", err)
+	}
+	w.must(markers.Finalizers(t.Context(), stored, []string{"example.com/f"}))
+	w.must(w.client.Patch(t.Context(), stored, mergePatch(`{"metadata":{"finalizers":null}}`)))
+	w.must(w.client.Delete(t.Context(), stored))
+}
+
+// TestPlanBeyondWhatIsStored meets both limits: etcd's, and that of a request.
+func TestPlanBeyondWhatIsStored(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	plans := apply.NewPlans(w.client, metadataClient(t))
+	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "large", UID: types.UID("large")}}
+	created, err := plans.Create(t.Context(), node, v1alpha1.NodePodProbeSpec{})
+	w.must(err)
+	for _, size := range []int{2 << 20, 4 << 20} {
+		spec := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
+			Namespace: "ns", Name: "a", UID: "u", Probes: []v1alpha1.ContainerProbe{{
+				Name: "web#p", ContainerName: "main",
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+					Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", size)}},
+				}}},
+			}},
+		}}}
+		if _, err := plans.Replace(t.Context(), "large", spec); !errors.Is(err, apply.ErrTooLarge) {
+			t.Errorf("%d bytes: error %v, want %v", size, err, apply.ErrTooLarge)
+		}
+	}
+	w.must(plans.Delete(t.Context(), created))
+	w.must(plans.Delete(t.Context(), created))
+	if _, err := plans.Replace(t.Context(), "large", v1alpha1.NodePodProbeSpec{}); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("a plan of no object: error %v, want %v", err, apply.ErrGone)
+	}
+}

@@ -1,0 +1,199 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// noPlan waits until the node has no NodePodProbe.
+func (w *world) noPlan(node string) {
+	w.Helper()
+	w.until("node "+node+" has no NodePodProbe", func(ctx context.Context) (string, error) {
+		_, err := w.getPlan(ctx, node)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it has one", err
+	})
+}
+
+// otherPlan waits until the node has a NodePodProbe with another UID.
+func (w *world) otherPlan(before *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	w.Helper()
+	var npp *v1alpha1.NodePodProbe
+	w.until("node "+before.Name+" has another NodePodProbe", func(ctx context.Context) (string, error) {
+		var err error
+		npp, err = w.getPlan(ctx, before.Name)
+		if err == nil && npp.UID == before.UID {
+			return "it has the same", nil
+		}
+		if apierrors.IsNotFound(err) {
+			return "it has none", nil
+		}
+		return "", err
+	})
+	return npp
+}
+
+func TestNodes(t *testing.T) {
+	w := newWorld(t, shared)
+	virtual := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "virtual", Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet},
+	}}
+	w.must(w.client.Create(t.Context(), virtual))
+	w.nodes = append(w.nodes, virtual.Name)
+	w.node("real")
+	w.rest()
+	w.noPlan("virtual")
+
+	npp, err := w.getPlan(t.Context(), "real")
+	w.must(err)
+	node := &corev1.Node{}
+	w.must(w.client.Get(t.Context(), types.NamespacedName{Name: "real"}, node))
+	owner := metav1.GetControllerOf(npp)
+	if owner == nil || owner.Kind != "Node" || owner.UID != node.UID || owner.BlockOwnerDeletion != nil {
+		t.Errorf("owner %+v, want the node, which it does not block", owner)
+	}
+
+	label := func(value string) {
+		body := fmt.Sprintf(`{"metadata":{"labels":{"type":%s}}}`, value)
+		w.must(w.client.Patch(t.Context(), node, mergePatch(body)))
+	}
+	label(`"virtual-kubelet"`)
+	w.noPlan("real")
+	label("null")
+	w.otherPlan(npp)
+
+	w.must(w.client.Delete(t.Context(), node))
+	w.noPlan("real")
+}
+
+func TestNodeRecreated(t *testing.T) {
+	w := newWorld(t, shared)
+	w.node("again")
+	before, err := w.getPlan(t.Context(), "again")
+	w.must(err)
+	w.must(w.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "again"}}))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "again"}}
+	w.must(w.client.Create(t.Context(), node))
+	after := w.otherPlan(before)
+	if owner := metav1.GetControllerOf(after); owner == nil || owner.UID != node.UID {
+		t.Errorf("owner %+v, want the new node %s", owner, node.UID)
+	}
+}
+
+func TestPlanThatOthersTouch(t *testing.T) {
+	w := newWorld(t, shared)
+	w.pod("a", w.node("touched"))
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
+	w.planned("touched", "a/web#p")
+	w.report("touched", states{"web#p": succeeded})
+	w.marked("a", "label healthy=true")
+	npp, err := w.getPlan(t.Context(), "touched")
+	w.must(err)
+
+	w.must(w.client.Patch(t.Context(), npp, mergePatch(`{"spec":{"podProbes":null}}`)))
+	w.planned("touched", "a/web#p")
+
+	// A new object knows no states yet; that is no reason to take marks off.
+	w.must(w.client.Delete(t.Context(), npp))
+	w.otherPlan(npp)
+	w.planned("touched", "a/web#p")
+	w.steady("a", "label healthy=true")
+	// The agent's first report is the end of that.
+	w.report("touched", states{})
+	w.marked("a")
+}
+
+func TestMarkerEdited(t *testing.T) {
+	w := newWorld(t, shared)
+	w.pod("a", w.node("edited"))
+	marker := w.marker(builders.Marker(w.namespace, "web").
+		Probe(builders.Probe("one").Label(succeeded, "old", "1").Condition("game.io/one")).
+		Probe(builders.Probe("two").Label(succeeded, "two", "2")))
+	w.planned("edited", "a/web#one", "a/web#two")
+	w.report("edited", states{"web#one": succeeded, "web#two": succeeded})
+	w.marked("a", "label old=1", "label two=2", "condition game.io/one=True")
+
+	// Policy keys renamed, a probe removed, one added, times changed.
+	edited := builders.Marker(w.namespace, "web").
+		Probe(builders.Probe("one").Label(succeeded, "new", "1").Times(7, 3)).
+		Probe(builders.Probe("three").Label(succeeded, "three", "3")).Build()
+	w.until("the edit is in", func(ctx context.Context) (string, error) {
+		current, err := w.getMarker(ctx, marker.Name)
+		if err != nil {
+			return "", err
+		}
+		current.Spec = edited.Spec
+		err = w.client.Update(ctx, current)
+		if apierrors.IsConflict(err) {
+			return "a conflict", nil
+		}
+		return "", err
+	})
+	w.marked("a", "label new=1")
+	w.planned("edited", "a/web#one", "a/web#three")
+	npp, err := w.getPlan(t.Context(), "edited")
+	w.must(err)
+	if probe := npp.Spec.PodProbes[0].Probes[0].Probe; probe.PeriodSeconds != 7 || probe.TimeoutSeconds != 3 {
+		t.Errorf("planned %+v, want a period of 7 and a timeout of 3", probe)
+	}
+	w.report("edited", states{"web#one": succeeded, "web#three": succeeded})
+	w.marked("a", "label new=1", "label three=3")
+}
+
+// TestPlanReadsBackAsWritten holds every handler's plan to what the API server stores:
+// where they differ, each compile would write again.
+func TestPlanReadsBackAsWritten(t *testing.T) {
+	w := newWorld(t, shared)
+	w.node("stored")
+	pod := builders.Pod(w.namespace, "a").Label("app", "game").Node("stored").
+		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 8080})
+	_, err := createPod(t.Context(), w.client, pod.Build())
+	w.must(err)
+	marker := builders.Marker(w.namespace, "web")
+	for i, handler := range handlers() {
+		name := fmt.Sprint("p", i)
+		marker.Probe(builders.Probe(name).Container("web").Handler(handler).Condition("game.io/" + name))
+	}
+	w.marker(marker)
+	w.planned("stored", "a/web#p0", "a/web#p1", "a/web#p2", "a/web#p3")
+	w.matched("web", 1)
+	w.rest()
+	before, err := w.env.Requests(t.Context())
+	w.must(err)
+	// An event that touches the node and changes no plan.
+	w.must(w.client.Patch(t.Context(), pod.Build(), mergePatch(`{"metadata":{"labels":{"other":"1"}}}`)))
+	w.rest()
+	after, err := w.env.Requests(t.Context())
+	w.must(err)
+	if writes := after.Since(before).Writes("nodepodprobes", ""); writes > 0 {
+		npp, err := w.getPlan(t.Context(), "stored")
+		w.must(err)
+		t.Errorf("%d plan writes although no plan changed; stored: %+v", writes, npp.Spec)
+	}
+}
+
+func handlers() []corev1.ProbeHandler {
+	return []corev1.ProbeHandler{
+		{Exec: &corev1.ExecAction{Command: []string{"/a"}}},
+		{HTTPGet: &corev1.HTTPGetAction{
+			Port: intstr.FromString("http"), HTTPHeaders: []corev1.HTTPHeader{{Name: "A", Value: "b"}},
+		}},
+		{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}},
+		{GRPC: &corev1.GRPCAction{Port: 9000}},
+	}
+}

@@ -1,0 +1,234 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// writes counts the writes of everything that the manager writes, since before.
+func (w *world) writes(before env.Requests) map[string]int {
+	w.Helper()
+	after, err := w.env.Requests(w.Context())
+	w.must(err)
+	all := map[string]int{}
+	for request, count := range after.Since(before) {
+		switch request.Resource {
+		case "pods", "nodepodprobes", "podprobemarkers", "events":
+			if request.IsWrite() {
+				all[fmt.Sprintf("%s %s/%s %s", request.Verb, request.Resource, request.Subresource, request.Code)] += count
+			}
+		}
+	}
+	return all
+}
+
+// versions returns the resource version of every pod, marker and plan.
+func (w *world) versions() map[string]string {
+	w.Helper()
+	all := map[string]string{}
+	var (
+		pods    corev1.PodList
+		markers v1alpha1.PodProbeMarkerList
+		plans   v1alpha1.NodePodProbeList
+	)
+	w.must(w.client.List(w.Context(), &pods, client.InNamespace(w.namespace)))
+	w.must(w.client.List(w.Context(), &markers, client.InNamespace(w.namespace)))
+	w.must(w.client.List(w.Context(), &plans))
+	for i := range pods.Items {
+		all["pod "+pods.Items[i].Name] = pods.Items[i].ResourceVersion
+	}
+	for i := range markers.Items {
+		all["marker "+markers.Items[i].Name] = markers.Items[i].ResourceVersion
+	}
+	for i := range plans.Items {
+		all["plan "+plans.Items[i].Name] = plans.Items[i].ResourceVersion
+	}
+	return all
+}
+
+// TestRestart leaves in the state of a pod all that a new manager could trip over: a
+// loser of a key, a mark of a failed probe, a pod that has ended.
+func TestRestart(t *testing.T) {
+	stop := startManager(t, shared)
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	w.node("restart")
+	for _, name := range []string{"a", "b", "ended"} {
+		w.pod(name, "restart")
+	}
+	w.marker(builders.Marker(w.namespace, "web").Probe(documented()))
+	w.marker(builders.Marker(w.namespace, "api").Probe(builders.Probe("p").Label(failed, "gameserver-idle", "api")))
+	w.planned("restart", "a/web#Idle", "b/web#Idle", "ended/web#Idle", "a/api#p", "b/api#p", "ended/api#p")
+	w.report("restart", states{"web#Idle": succeeded, "api#p": failed})
+	want := []string{"label gameserver-idle=api", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
+	for _, pod := range []string{"a", "b", "ended"} {
+		w.marked(pod, want...)
+	}
+	ended, err := w.getPod(t.Context(), "ended")
+	w.must(err)
+	w.must(w.client.Delete(t.Context(), ended))
+	w.matched("web", 2)
+	w.rest()
+	w.rest()
+	stop()
+
+	before, err := w.env.Requests(t.Context())
+	w.must(err)
+	versions := w.versions()
+	startManager(t, shared)
+	w.rest()
+	w.rest()
+	w.rest()
+	if writes := w.writes(before); len(writes) > 0 {
+		t.Errorf("a restart wrote: %v", writes)
+	}
+	for name, version := range w.versions() {
+		if versions[name] != version {
+			t.Errorf("a restart moved %s from %s to %s", name, versions[name], version)
+		}
+	}
+}
+
+// TestChangesWhileDown changes everything at once while no manager runs.
+func TestChangesWhileDown(t *testing.T) {
+	stop := startManager(t, shared)
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	w.node("down")
+	a, b := w.pod("a", "down"), w.pod("b", "down")
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.marker(builders.Marker(w.namespace, "api").Probe(builders.Probe("p").Label(succeeded, "api", "1")))
+	w.planned("down", "a/web#p", "b/web#p", "a/api#p", "b/api#p")
+	w.report("down", states{"web#p": succeeded, "api#p": succeeded})
+	w.marked("a", "label web=1", "label api=1")
+	w.marked("b", "label web=1", "label api=1")
+	w.matched("web", 2)
+	w.matched("api", 2)
+	stop()
+
+	w.report("down", states{"web#p": failed, "api#p": succeeded})
+	w.must(w.client.Delete(t.Context(), w.named("api")))
+	w.must(w.client.Patch(t.Context(), b, mergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
+	w.must(w.client.Delete(t.Context(), a, client.GracePeriodSeconds(0)))
+	w.pod("a", "down")
+	w.pod("c", "down")
+	startManager(t, shared)
+	w.planned("down", "a/web#p", "c/web#p")
+	w.marked("a")
+	w.marked("b")
+	w.report("down", states{"web#p": succeeded})
+	w.marked("a", "label web=1")
+	w.marked("c", "label web=1")
+	w.matched("web", 2)
+}
+
+func TestLeaderElectionAndHealth(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	electing := func() (stop func(), health string) {
+		health = freeAddress(t)
+		return runManager(t, manager.Options{
+			Config: identity(t, shared), LeaderElection: true, LeaderElectionNamespace: "seamark-system",
+			MetricsBindAddress: "0", HealthProbeBindAddress: health,
+		}), health
+	}
+	stopFirst, first := electing()
+	w.ready(first)
+	w.pod("a", w.node("elected"))
+	_, second := electing()
+	w.ready(second)
+
+	stopFirst()
+	start := time.Now()
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.planned("elected", "a/web#p")
+	if took := time.Since(start); took > 8*time.Second {
+		t.Errorf("the second manager led after %v, want it within a retry of the released lease", took)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func (w *world) ready(address string) {
+	w.Helper()
+	w.until(address+" is ready", func(ctx context.Context) (string, error) {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+			if err != nil {
+				return "", err
+			}
+			response, err := http.DefaultClient.Do(request)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return "nobody listens", nil
+			}
+			if err != nil {
+				return "", err
+			}
+			body, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if err != nil || response.StatusCode != http.StatusOK {
+				return path + ": " + response.Status + " " + strings.TrimSpace(string(body)), err
+			}
+		}
+		return "", nil
+	})
+}
+
+// TestUpstreamCRDs runs the main job on CRDs that have upstream's fields and no rules.
+func TestUpstreamCRDs(t *testing.T) {
+	upstream := env.Start(t, env.UpstreamCRDs())
+	w := newWorld(t, upstream)
+	w.pod("a", w.node("upstream"))
+	w.marker(builders.Marker(w.namespace, "web").Probe(documented()).
+		Probe(builders.Probe("db").Container("db").Condition("game.io/db")))
+	// Refused by Seamark's own rules, and followed by nobody.
+	w.marker(builders.Marker(w.namespace, "native").Probe(builders.Probe("p").Condition("Ready")))
+	w.planned("upstream", "a/web#Idle")
+	w.report("upstream", states{"web#Idle": succeeded})
+	w.marked("a", "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+	w.matched("web", 1)
+	w.event("web", "ContainerNotFound", `no container "db"`)
+	w.event("native", "InvalidSpec", "Ready")
+	w.rest()
+	w.rest()
+
+	// The conditions of the status are not stored: they are not written time and again.
+	before, err := w.env.Requests(t.Context())
+	w.must(err)
+	w.must(w.client.Patch(t.Context(), w.named("web"), mergePatch(`{"metadata":{"annotations":{"a":"b"}}}`)))
+	w.rest()
+	w.rest()
+	if writes := w.writes(before); len(writes) != 1 || writes["PATCH podprobemarkers/ 200"] != 1 {
+		t.Errorf("writes %v, want the test's own alone", writes)
+	}
+	w.report("upstream", states{"web#Idle": failed})
+	w.marked("a", "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
+	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.marked("a")
+}
