@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"sort"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,17 +163,36 @@ func healthOnIPv6(t *testing.T) *peer {
 func late(a answers, after time.Duration) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
-		address := probetest.Refusing(t)
+		fd, address := probetest.Bind(t)
 		self := newPeer(t, address)
 		server := grpc.NewServer()
 		grpc_health_v1.RegisterHealthServer(server, &health{answers: a, note: self.note})
 		t.Cleanup(server.Stop)
 		timer := time.AfterFunc(after, func() {
-			if listener, err := net.Listen("tcp", address); err == nil {
+			if listener := listenOn(t, fd); listener != nil {
 				_ = server.Serve(listener)
 			}
 		})
 		t.Cleanup(func() { timer.Stop() })
 		return self
 	}
+}
+
+// listenOn listens on a socket that is bound. It returns nil where the test has ended.
+func listenOn(t *testing.T, fd int) net.Listener {
+	t.Helper()
+	if err := syscall.Listen(fd, 16); err != nil {
+		return nil
+	}
+	own, err := syscall.Dup(fd)
+	if err != nil {
+		return nil
+	}
+	file := os.NewFile(uintptr(own), "listener")
+	defer func() { _ = file.Close() }()
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil
+	}
+	return listener
 }

@@ -5,6 +5,8 @@ package parity_test
 
 import (
 	"net"
+	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,14 +19,6 @@ func TestTCP(t *testing.T) {
 		return silent(func(t *testing.T) string { return probetest.Serve(t, handle) })
 	}
 	unread := silent(func(t *testing.T) string { return probetest.Listen(t, "127.0.0.1:0").Addr().String() })
-	closed6 := silent(func(t *testing.T) string {
-		listener := probetest.IPv6(t)
-		if listener == nil {
-			return probetest.Refusing(t)
-		}
-		_ = listener.Close()
-		return listener.Addr().String()
-	})
 	cases := map[string]struct {
 		serve   func(*testing.T) *peer
 		timeout time.Duration
@@ -37,7 +31,7 @@ func TestTCP(t *testing.T) {
 		"HTTP":                        {wire(say(ok)), ample, success},
 		"on IPv6":                     {onIPv6, ample, success},
 		"refused":                     {refusing(), ample, failure},
-		"refused on IPv6":             {closed6, ample, failure},
+		"refused on IPv6":             {silent(refusing6), ample, failure},
 		"a host that does not answer": {unanswering(), 300 * time.Millisecond, failure},
 		"no time at all":              {unanswering(), time.Nanosecond, failure},
 	}
@@ -47,4 +41,27 @@ func TestTCP(t *testing.T) {
 			compare(t, tcpSocket(), tc.serve, tc.timeout, tc.want, verbatim)
 		})
 	}
+}
+
+// refusing6 is a port of ::1 that is bound and on which nothing listens; of 127.0.0.1 on a
+// machine without IPv6.
+func refusing6(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return probetest.Refusing(t)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet6{Addr: netip.IPv6Loopback().As16()}); err != nil {
+		return probetest.Refusing(t)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatalf("read the socket's name: %v", err)
+	}
+	inet, ok := name.(*syscall.SockaddrInet6)
+	if !ok {
+		t.Fatalf("the socket's name is a %T", name)
+	}
+	return netip.AddrPortFrom(netip.IPv6Loopback(), uint16(inet.Port)).String()
 }

@@ -14,15 +14,35 @@ import (
 	"time"
 )
 
-// Refusing returns an address on which nothing listens.
+// Refusing returns an address on which nothing listens, and which no other listener or
+// client gets while the test runs.
 func Refusing(t *testing.T) string {
 	t.Helper()
-	listener := Listen(t, "127.0.0.1:0")
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatalf("close the listener: %v", err)
-	}
+	_, address := Bind(t)
 	return address
+}
+
+// Bind opens a socket and binds it to a free port of 127.0.0.1, without listening. It
+// returns the socket, which the test closes at its end, and its address.
+func Bind(t *testing.T) (fd int, address string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatalf("open a socket: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatalf("bind the socket: %v", err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatalf("read the socket's name: %v", err)
+	}
+	inet, ok := name.(*syscall.SockaddrInet4)
+	if !ok {
+		t.Fatalf("the socket's name is a %T", name)
+	}
+	return fd, net.JoinHostPort("127.0.0.1", strconv.Itoa(inet.Port))
 }
 
 // Listen opens a listener that the test closes at its end.
@@ -77,26 +97,10 @@ func Serve(t *testing.T, handle func(net.Conn)) string {
 // gone does: a listener that accepts nothing and whose queue is full.
 func Unanswering(t *testing.T) string {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatalf("open a socket: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatalf("bind the socket: %v", err)
-	}
+	fd, address := Bind(t)
 	if err := syscall.Listen(fd, 0); err != nil {
 		t.Fatalf("listen on the socket: %v", err)
 	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatalf("read the socket's name: %v", err)
-	}
-	inet, ok := name.(*syscall.SockaddrInet4)
-	if !ok {
-		t.Fatalf("the socket's name is a %T", name)
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(inet.Port))
 	const tries = 16
 	for range tries {
 		conn, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
