@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
 		case lifecycle.Start:
 			actions = append(actions, l.start(now, p, action.Container)...)
 		case lifecycle.RunHook:
-			l.runHook(p, action)
+			l.hooks <- hookRun{p, action}
 		case lifecycle.Terminate:
 			if running := p.running[action.Container]; running != nil {
 				running.Terminate()
@@ -110,7 +111,7 @@ func (l *loop) startProcess(p *pod, c *lifecycle.Container, id string) (*process
 	if err != nil {
 		return nil, err
 	}
-	l.execs.put(id, spec)
+	l.execs.put(id, spec, running)
 	return running, nil
 }
 
@@ -133,18 +134,37 @@ func reasonOf(exit *lifecycle.Exit) string {
 	return reason
 }
 
-// runHook runs a hook beside the loop, in the container that it belongs to.
-func (l *loop) runHook(p *pod, action lifecycle.Action) {
-	ctx, cancel := l.hooksCtx, context.CancelFunc(func() {})
-	if action.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, action.Timeout)
+// hookRun is a hook that a container's machine asks for.
+type hookRun struct {
+	pod    *pod
+	action lifecycle.Action
+}
+
+// serveHooks runs the hooks that the loop asks for, each in a goroutine of its own, until
+// ctx ends and they with it.
+func (l *loop) serveHooks(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case h := <-l.hooks:
+			running.Go(func() { l.runHook(ctx, h) })
+		}
 	}
-	l.hooks.Go(func() {
+}
+
+// runHook runs a hook and posts how it ended.
+func (l *loop) runHook(ctx context.Context, h hookRun) {
+	if h.action.Timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, h.action.Timeout)
 		defer cancel()
-		err := l.hook(ctx, action)
-		l.mail.post(func(l *loop, now time.Time) {
-			l.act(now, p, p.machine.HookEnded(now, action.Container, action.ID, action.Hook, err))
-		})
+		ctx = bounded
+	}
+	err := l.hook(ctx, h.action)
+	l.mail.post(func(l *loop, now time.Time) {
+		l.act(now, h.pod, h.pod.machine.HookEnded(now, h.action.Container, h.action.ID, h.action.Hook, err))
 	})
 }
 

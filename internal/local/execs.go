@@ -23,20 +23,36 @@ type execs struct {
 	keeper *process.Keeper
 
 	mu         sync.Mutex
-	containers map[string]process.Spec
+	containers map[string]execContainer
+}
+
+// execContainer is a container that commands run in.
+type execContainer struct {
+	spec    process.Spec
+	process *process.Process
+}
+
+// ends tells whether the container's processes have ended, or are just being killed.
+func (c execContainer) ends() bool {
+	select {
+	case <-c.process.Ending():
+		return true
+	default:
+		return false
+	}
 }
 
 var _ exec.Runner = (*execs)(nil)
 
 func newExecs(keeper *process.Keeper) *execs {
-	return &execs{keeper: keeper, containers: map[string]process.Spec{}}
+	return &execs{keeper: keeper, containers: map[string]execContainer{}}
 }
 
 // put tells of a container that runs.
-func (e *execs) put(id string, spec process.Spec) {
+func (e *execs) put(id string, spec process.Spec, running *process.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.containers[id] = spec
+	e.containers[id] = execContainer{spec, running}
 }
 
 // remove tells that a container has ended.
@@ -54,19 +70,24 @@ func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeo
 }
 
 // run runs a command in a container until it ends or ctx does. It returns what it wrote
-// either way.
+// either way. A command that ends with its container says nothing, which is an error.
 func (e *execs) run(ctx context.Context, id string, command []string) (stdout, stderr []byte, code int32, err error) {
 	e.mu.Lock()
-	spec, found := e.containers[id]
+	container, found := e.containers[id]
 	e.mu.Unlock()
-	if !found {
-		return nil, nil, 0, fmt.Errorf("container %s is not running", id)
+	if !found || container.ends() {
+		return nil, nil, 0, fmt.Errorf("run %s: container %s is not running", command[0], id)
 	}
 	out, errs := &head{limit: maxExecOutput}, &head{limit: maxExecOutput}
+	spec := container.spec
 	spec.Command, spec.Leads, spec.Stdout, spec.Stderr = command, false, out, errs
 	running, err := e.keeper.Start(spec)
 	if err != nil {
 		return nil, nil, 0, err
+	}
+	if container.ends() {
+		// What was started after the container's processes were killed is not among them.
+		running.Kill()
 	}
 	select {
 	case <-running.Done():
@@ -74,6 +95,9 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 		running.Kill()
 		<-running.Done()
 		return out.Bytes(), errs.Bytes(), 0, fmt.Errorf("run %s: %w", command[0], ctx.Err())
+	}
+	if container.ends() {
+		return nil, nil, 0, fmt.Errorf("run %s: container %s has ended", command[0], id)
 	}
 	return out.Bytes(), errs.Bytes(), running.Exit().Code, nil
 }

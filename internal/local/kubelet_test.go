@@ -310,3 +310,21 @@ func TestSharedAddressRefusesCollisions(t *testing.T) {
 		t.Errorf("one pod can't collide: %v", err)
 	}
 }
+
+// A probe that is killed with its container has not failed.
+func TestAProbeEndsWithItsContainer(t *testing.T) {
+	t.Parallel()
+	b := start(t, pod("p", `
+  containers:
+  - name: main
+    command: [sh, -c, 'sleep 0.5; exit 1']
+    livenessProbe: {exec: {command: [sleep, "1000"]}, timeoutSeconds: 60, periodSeconds: 1, failureThreshold: 1}
+`))
+	b.await(
+		"p/main container Terminated Error 1", "p/main event Warning BackOff",
+		"p/main container Running ready=true restarts=2", "p/main event Warning BackOff",
+	)
+	if n := b.count("p/main event Warning Unhealthy Liveness probe failed") + b.count("p/main event Normal Killing"); n > 0 {
+		t.Errorf("%d probes have failed, or killed the container", n)
+	}
+}

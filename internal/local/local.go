@@ -86,12 +86,16 @@ func New(options Options) (*Runner, error) {
 		r.markers = append(r.markers, marker)
 	}
 	node := nodeName()
-	policy := backoff.Policy{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
 	for _, object := range options.Objects.Pods {
-		r.pods = append(r.pods, newPod(object, node, policy))
+		r.pods = append(r.pods, newPod(object, node, policyOf(options)))
 	}
 	r.warnings = warnings(r.markers, r.pods)
 	return r, nil
+}
+
+// policyOf returns the crash-loop delays asked for.
+func policyOf(options Options) backoff.Policy {
+	return backoff.Policy{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
 }
 
 // nodeName returns what the pods take for the name of their node.

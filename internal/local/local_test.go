@@ -5,10 +5,19 @@ package local_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/local"
 )
 
 func TestMarkers(t *testing.T) {
+	t.Parallel()
 	flag := filepath.Join(t.TempDir(), "flag")
 	b := start(t, `
 apiVersion: apps/v1
@@ -70,4 +79,145 @@ spec:
 	)
 	b.stop()
 	b.await("game-0/server event Normal Killing Stopping container server")
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	b := start(t, pod("p", `
+  containers: [{name: main, command: [sleep, "1000"], ports: [{name: http, containerPort: 1}]}]
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {app: p}}
+  probes:
+  - {name: one, containerName: other, podConditionType: a/one, probe: {exec: {command: ["true"]}}}
+  - {name: two, containerName: main, podConditionType: a/two, probe: {tcpSocket: {port: https}}}
+  - {name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: b}
+spec:
+  selector: {matchLabels: {app: p}}
+  probes: [{name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}]
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: c}
+spec:
+  selector: {matchLabels: {app: none}}
+  probes: [{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}]
+`))
+	want := []string{
+		"PodProbeMarker c: its selector matches none of the pods",
+		"probe a#one is left out for pod p: ContainerNotFound (container other)",
+		"probe a#two is left out for pod p: PortNotFound (container main, port https)",
+		"probe b#three does not set condition a/three on pod p: probe a#three does",
+	}
+	if diff := cmp.Diff(want, b.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A marker that a mark of another makes match, and one whose own mark makes it match no
+// more: it comes and goes, but not at full speed.
+func TestMarksChangeWhatMatches(t *testing.T) {
+	t.Parallel()
+	b := start(t, pod("p", `
+  containers: [{name: main, command: [sleep, "1000"]}]
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {app: p}}
+  probes:
+  - {name: one, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {next: "yes"}}]}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: b}
+spec:
+  selector: {matchLabels: {next: "yes"}}
+  probes:
+  - {name: two, containerName: main, podConditionType: b/two, probe: {exec: {command: ["true"]}}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: z}
+spec:
+  selector: {matchExpressions: [{key: z, operator: DoesNotExist}]}
+  probes:
+  - {name: three, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {z: "yes"}}]}
+`))
+	b.await("p label next=yes", "p condition b/two=True")
+	from := time.Now()
+	before := b.count("p label z=")
+	b.await("p label z=yes removed=false", "p label z=yes removed=true", "p label z=yes removed=false", "p label z=yes removed=true")
+	took := time.Since(from)
+	if n := b.count("p label z=") - before; float64(n) > 2+2*took.Seconds()/0.1 {
+		t.Errorf("the marker came and went %d times in %s", n, took)
+	}
+}
+
+func TestContainersFindAnEmptyTemporaryFolder(t *testing.T) {
+	t.Parallel()
+	b := start(t, pod("p", `
+  containers: [{name: main, command: [sh, -c, 'ls -A $TMPDIR | wc -l; touch $TMPDIR/file; pwd; echo $HOSTNAME; exit 1']}]
+`))
+	b.await("p/main stdout: 0", "p/main stdout: p", "p/main event Normal Started", "p/main stdout: 0")
+	if n := b.count("p/main stdout: 1"); n > 0 {
+		t.Error("a restarted container finds what the one before has left")
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	b := start(t, pod("p", `
+  containers:
+  - name: main
+    command: [sh, -c, 'echo hello; exec sleep 1000']
+    livenessProbe: {exec: {command: [echo, alive]}, periodSeconds: 1, failureThreshold: 5}
+    startupProbe: {exec: {command: ["true"]}, periodSeconds: 1}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {app: p}}
+  probes:
+  - name: one
+    containerName: main
+    probe: {exec: {command: [sh, -c, 'echo no; exit 1']}, periodSeconds: 1, failureThreshold: 2}
+    markerPolicy: [{state: Failed, labels: {one: failed}}]
+`))
+	b.await("p/main probe Liveness Succeeded streak=2")
+	b.await("p/main probe Markerone Failed streak=2", "p label one=failed")
+	view := b.Snapshot()[0]
+	ignored := cmpopts.IgnoreFields(local.Probe{}, "LastTransition", "LastProbe", "Runs", "Streak")
+	want := []local.Probe{
+		{Type: local.ProbeStartup, Container: "main", Handler: "exec", State: v1alpha1.ProbeSucceeded, Success: true, Threshold: 1},
+		{
+			Type: local.ProbeLiveness, Container: "main", Handler: "exec", Active: true, State: v1alpha1.ProbeSucceeded,
+			Message: "alive", Success: true, Output: "alive", Threshold: 1,
+		},
+		{
+			Type: local.ProbeMarker, Marker: "a", Name: "one", Container: "main", Handler: "exec", Active: true,
+			State: v1alpha1.ProbeFailed, Message: "no", Output: "no", Threshold: 2,
+		},
+	}
+	if diff := cmp.Diff(want, view.Probes, ignored); diff != "" {
+		t.Errorf("probes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"one"}, view.MarkedLabels); diff != "" {
+		t.Errorf("marked labels (-want +got):\n%s", diff)
+	}
+	if len(view.Logs) != 1 || view.Logs[0].Log.Text != "hello" {
+		t.Errorf("logs %v", view.Logs)
+	}
+	if c := view.Pod.Status.ContainerStatuses[0]; !strings.HasPrefix(c.ContainerID, "local://") || !c.Ready {
+		t.Errorf("container %+v", c)
+	}
 }

@@ -44,9 +44,8 @@ type loop struct {
 	base   map[string]string
 	// lines has a token for every line of output that waits for the loop.
 	lines chan struct{}
-	// hooks are the goroutines of hooks, which end with hooksCtx.
-	hooks    sync.WaitGroup
-	hooksCtx context.Context
+	// hooks takes the hooks to run.
+	hooks chan hookRun
 
 	byUID map[types.UID]*pod
 	// planned are the probes last given to the worker.
@@ -69,6 +68,7 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 	l := &loop{
 		Runner: r, keeper: keeper, execs: newExecs(keeper), base: baseEnvironment(),
 		lines:   make(chan struct{}, maxLinesAhead),
+		hooks:   make(chan hookRun),
 		byUID:   map[types.UID]*pod{},
 		planned: map[probeid.Key]plannedProbe{},
 		states:  report.States{},
@@ -117,14 +117,13 @@ func (l *loop) place(now time.Time, p *pod, ip string) {
 func (l *loop) run(ctx context.Context) error {
 	// What runs beside the loop ends with it, and not with ctx: pods are stopped first.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l.hooksCtx = inner
 	var beside sync.WaitGroup
 	defer func() {
 		cancel()
 		beside.Wait()
-		l.hooks.Wait()
 	}()
 	beside.Go(func() { l.worker.Run(inner) })
+	beside.Go(func() { l.serveHooks(inner) })
 	l.worker.ContainersSynced()
 	l.mail.post(func(l *loop, now time.Time) { l.begin(now) })
 

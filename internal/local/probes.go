@@ -218,7 +218,7 @@ func (l *loop) probeChanged(now time.Time, key probeid.Key, state streak.State, 
 
 // judged has the container follow what one of the kubelet's probes says.
 func (l *loop) judged(now time.Time, key probeid.Key, about plannedProbe, to v1alpha1.ProbeState) {
-	p, name := about.pod, key.Container.Name
+	p, name := about.pod, key.Name
 	switch {
 	case about.kind == ProbeReadiness:
 		p.machine.ReadinessChanged(name, about.id, to == v1alpha1.ProbeSucceeded)
@@ -275,7 +275,7 @@ func (l *loop) ran(now time.Time, run worker.Run) {
 // unhealthy tells of a run of one of the kubelet's probes that did not succeed.
 func (l *loop) unhealthy(now time.Time, run worker.Run, about plannedProbe, what, why string) {
 	if about.kind != ProbeMarker {
-		l.tell(about.pod.event(now, run.Key.Container.Name, corev1.EventTypeWarning, lifecycle.ReasonUnhealthy,
+		l.tell(about.pod.event(now, run.Key.Name, corev1.EventTypeWarning, lifecycle.ReasonUnhealthy,
 			fmt.Sprintf("%s probe %s: %s", about.kind, what, why)))
 	}
 }
@@ -295,7 +295,7 @@ func (l *loop) viewOf(key probeid.Key, about plannedProbe) *Probe {
 	view := p.marked[key]
 	if view == nil {
 		view = &Probe{
-			Type: ProbeMarker, Marker: key.Marker, Name: key.Probe, Container: key.Container.Name,
+			Type: ProbeMarker, Marker: key.Marker, Name: key.Probe, Container: key.Name,
 			Handler: string(about.handler), Active: true,
 		}
 		p.marked[key] = view
@@ -321,7 +321,7 @@ func (p *pod) restartProbes(c *lifecycle.Container) {
 		*view = Probe{Type: view.Type, Container: view.Container, Handler: view.Handler}
 	}
 	for key, view := range p.marked {
-		if key.Container.Name == c.Spec.Name {
+		if key.Name == c.Spec.Name {
 			view.Runs, view.Streak, view.Threshold = 0, 0, 0
 		}
 	}

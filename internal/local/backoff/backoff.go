@@ -12,9 +12,10 @@ package backoff
 import "time"
 
 const (
-	// DefaultInitial and DefaultMax are the kubelet's first and longest delay.
+	// DefaultInitial is the kubelet's first delay.
 	DefaultInitial = 10 * time.Second
-	DefaultMax     = 5 * time.Minute
+	// DefaultMax is the kubelet's longest delay.
+	DefaultMax = 5 * time.Minute
 
 	// ResetAfter is how long after a restart the delay is forgotten.
 	ResetAfter = 10 * time.Minute

@@ -13,12 +13,10 @@ import (
 // minGrace is the least time between SIGTERM and SIGKILL, whatever the grace period.
 const minGrace = 2 * time.Second
 
-// stage is how far the stopping of a container has come.
+// stage is how far the stopping of a container has come; empty where it is not stopped.
 type stage string
 
 const (
-	// stageNone is not being stopped.
-	stageNone stage = ""
 	// stageHook runs the preStop hook.
 	stageHook stage = "hook"
 	// stageTurn waits for the containers that are stopped before it.

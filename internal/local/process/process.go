@@ -71,6 +71,10 @@ type Process struct {
 	done chan struct{}
 	exit Exit
 
+	// ending is closed once the process ends or is killed, before anything else of its set.
+	ending chan struct{}
+	end    sync.Once
+
 	mu sync.Mutex
 	// freed is whether the process has been waited for, and its number may be another's.
 	freed bool
@@ -96,7 +100,7 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Command[0], plain(err))
 	}
 	output.follow()
-	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{})}
+	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{}), ending: make(chan struct{})}
 	err = k.tell("+", p.pid)
 	if err != nil {
 		p.Kill()
@@ -169,6 +173,10 @@ func plain(err error) error {
 // where it leads one, and all output has been handed over.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Ending is closed before anything that belongs to the process's set is killed with it: a
+// command whose set is not ending has ended by itself.
+func (p *Process) Ending() <-chan struct{} { return p.ending }
+
 // Exit returns how the process ended. It is called after Done.
 func (p *Process) Exit() Exit { return p.exit }
 
@@ -191,6 +199,7 @@ func (p *Process) Kill() {
 }
 
 func (p *Process) kill() {
+	p.end.Do(func() { close(p.ending) })
 	signalGroup(p.pid, syscall.SIGKILL)
 	if p.spec.Leads {
 		killSet(p.spec.Set)

@@ -65,7 +65,8 @@ func compile(versioned *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 }
 
 // Check fills in the object's defaults and returns what is wrong with it. Each error names
-// the field, the value where there is one, and what is allowed.
+// the field, the value where there is one, and what is allowed. The object's whole numbers
+// are int64, as apimachinery decodes them.
 func (s *Schema) Check(ctx context.Context, object map[string]any) field.ErrorList {
 	unknown := pruning.PruneWithOptions(object, s.structural, true,
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})

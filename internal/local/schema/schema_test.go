@@ -1,0 +1,110 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/local/schema"
+)
+
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [size]
+            x-kubernetes-validations:
+            - {rule: "self.size <= self.max", message: must not be more than max}
+            properties:
+              size: {type: integer, minimum: 1}
+              max: {type: integer, default: 10}
+              names:
+                type: array
+                x-kubernetes-list-type: set
+                items: {type: string}
+`
+
+func TestCheck(t *testing.T) {
+	things, err := schema.New([]byte(definition), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		object string
+		want   []string
+	}{
+		"valid":          {object: "{metadata: {name: x}, spec: {size: 10}}"},
+		"unknown field":  {object: "{spec: {size: 1, colour: red}}", want: []string{`spec.colour: Invalid value: "": the kind has no such field`}},
+		"required":       {object: "{spec: {}}", want: []string{"spec.size: Required value"}},
+		"minimum":        {object: "{spec: {size: 0}}", want: []string{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+		"type":           {object: "{spec: {size: big}}", want: []string{`spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`}},
+		"twice in a set": {object: "{spec: {size: 1, names: [a, a]}}", want: []string{`spec.names[1]: Duplicate value: "a"`}},
+		"rule, default":  {object: "{spec: {size: 11}}", want: []string{`spec: Invalid value: must not be more than max`}},
+		"all at once":    {object: "{spec: {size: 0, colour: red}}", want: []string{`spec.colour: Invalid value: "": the kind has no such field`, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoded, err := yaml.YAMLToJSON([]byte(test.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var object map[string]any
+			if err := utiljson.Unmarshal(encoded, &object); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, err := range things.Check(t.Context(), object) {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNew(t *testing.T) {
+	for name, test := range map[string]struct {
+		definition []byte
+		version    string
+		want       string
+	}{
+		"PodProbeMarkers":    {definition: crd.PodProbeMarkers(), version: "v1alpha1"},
+		"no such version":    {definition: []byte(definition), version: "v2", want: `the definition of things.example.com has no schema for version "v2"`},
+		"no definition":      {definition: []byte("kind: {"), version: "v1", want: "read the definition: "},
+		"no complete schema": {definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile the schema"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := schema.New(test.definition, test.version)
+			if test.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
