@@ -93,9 +93,10 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 ##@ Tests
 
 .PHONY: test-unit
-test-unit: compiler ## Run the unit tests of every module, with the race detector.
+test-unit: compiler ## Run the unit tests of every module, with the race detector but for the kubelet's own code.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
-	@$(foreach m,$(filter-out .,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
+	@$(foreach m,$(filter-out . test/parity,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
+	go -C test/parity test ./...
 	@$(MAKE) --no-print-directory fuzz-short
 
 .PHONY: test-local
@@ -111,7 +112,7 @@ test-integration: ## Run the tests that need an API server and etcd, both built 
 test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped after; KEEP=1 leaves it up.
 	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
-	$(MAKE) --no-print-directory install e2e-images; \
+	$(MAKE) --no-print-directory install e2e-images example-images; \
 	echo 'go test ./test/e2e/...'; \
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
 	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi

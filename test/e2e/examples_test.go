@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// restarted wants that the first container was restarted at least once.
+func restarted(pod *corev1.Pod) error {
+	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount == 0 {
+		return fmt.Errorf("pod %s: no restart", pod.Name)
+	}
+	return nil
+}
+
+// all joins expectations of one pod.
+func all(wants ...expectation) expectation {
+	return func(pod *corev1.Pod) error {
+		for _, want := range wants {
+			if err := want(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// What `seamark local` shows of the examples, a cluster shows too. Each of the wants is
+// met by some pod at some time.
+func TestExamples(t *testing.T) {
+	cases := map[string][]expectation{
+		"first-marker": {hasCondition("example.com/busy", corev1.ConditionFalse)},
+		"primary-secondary": {
+			all(hasLabel("role", "primary"), hasAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")),
+			all(hasLabel("role", "secondary"), lacksAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict")),
+			hasCondition("example.com/caught-up", corev1.ConditionTrue, "seconds behind"),
+			hasCondition("example.com/caught-up", corev1.ConditionFalse, "seconds behind"),
+		},
+		"startup-then-liveness": {
+			all(hasLabel("stage", "loading"), hasCondition("example.com/loaded", corev1.ConditionFalse)),
+			all(hasLabel("stage", "working"), hasCondition("example.com/loaded", corev1.ConditionTrue)),
+			restarted,
+		},
+		"readiness-gate": {all(hasCondition("example.com/open", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionTrue))},
+		"grpc": {
+			all(hasLabel("intake", "open"), hasCondition("example.com/intake", corev1.ConditionTrue)),
+			all(hasLabel("intake", "closed"), hasCondition("example.com/intake", corev1.ConditionFalse)),
+		},
+		"probes/exec-liveness.yaml":   {restarted},
+		"probes/exec-readiness.yaml":  {hasCondition("Ready", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionFalse)},
+		"probes/http-liveness.yaml":   {restarted},
+		"probes/startup-failure.yaml": {restarted},
+	}
+	for example, wants := range cases {
+		t.Run(strings.ReplaceAll(example, "/", "-"), func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t)
+			manifests, err := filepath.Abs(filepath.Join("../../examples", example))
+			must(t, err)
+			s.kubectl("apply", "-f", manifests)
+			met := make([]bool, len(wants))
+			s.eventually("some pod of "+example+" meets each want", func(ctx context.Context) error {
+				pods := &corev1.PodList{}
+				if err := s.client.List(ctx, pods, ctrl.InNamespace(s.namespace)); err != nil {
+					return err
+				}
+				return meetsOnce(pods.Items, wants, met)
+			})
+		})
+	}
+}
+
+// meetsOnce notes the wants that a pod meets now, and tells what none has met yet.
+func meetsOnce(pods []corev1.Pod, wants []expectation, met []bool) error {
+	var unmet error
+	for i, want := range wants {
+		var last error
+		for j := range pods {
+			if err := want(&pods[j]); err != nil {
+				last = err
+				continue
+			}
+			met[i] = true
+		}
+		if !met[i] {
+			unmet = errors.Join(unmet, fmt.Errorf("want %d: %w", i+1, last))
+		}
+	}
+	if unmet == nil && len(pods) == 0 {
+		return errors.New("no pods")
+	}
+	return unmet
+}
