@@ -45,9 +45,6 @@ const (
 
 	// maxQueued bounds the events that wait to be written.
 	maxQueued = 10000
-
-	// eventMessageBytes is the longest message of an event.
-	eventMessageBytes = 1024
 )
 
 // eventSink writes events: the part of a typed client that is needed.
@@ -126,10 +123,6 @@ func (e *events) Emit(reported []report.Event) {
 
 // eventOf makes an event that is named after the time at.
 func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
-	reason := v1alpha1.EventReasonProbeFailed
-	if r.State == v1alpha1.ProbeSucceeded {
-		reason = v1alpha1.EventReasonProbeSucceeded
-	}
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      util.GenerateEventName(r.Pod.Name, at.UnixNano()),
@@ -137,8 +130,8 @@ func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
 		},
 		InvolvedObject:      referenceTo(r),
 		Type:                corev1.EventTypeNormal,
-		Reason:              reason,
-		Message:             eventMessage(r),
+		Reason:              r.Reason(),
+		Message:             r.Text(),
 		Count:               1,
 		FirstTimestamp:      metav1.NewTime(at),
 		LastTimestamp:       metav1.NewTime(at),
@@ -153,18 +146,6 @@ func referenceTo(r report.Event) corev1.ObjectReference {
 		APIVersion: "v1", Kind: "Pod", Namespace: r.Pod.Namespace, Name: r.Pod.Name, UID: types.UID(r.Pod.UID),
 		FieldPath: fmt.Sprintf("spec.containers{%s}", r.Probe.ContainerName),
 	}
-}
-
-// eventMessage names the probe before what it said.
-func eventMessage(r report.Event) string {
-	message := r.Probe.Name
-	if r.Message != "" {
-		message += ": " + r.Message
-	}
-	if len(message) > eventMessageBytes {
-		message = strings.ToValidUTF8(message[:eventMessageBytes], "")
-	}
-	return message
 }
 
 // run writes the queued events, one after the other, until ctx ends.

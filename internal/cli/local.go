@@ -61,6 +61,7 @@ type runner interface {
 	Run(ctx context.Context) error
 	Kill()
 	Snapshot() []local.PodView
+	Warnings() []string
 }
 
 const localLong = `Run pods as processes of this machine, with no cluster, no container runtime and no
@@ -195,6 +196,9 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, warning := range s.runner.Warnings() {
+		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
 	}
 	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
 	end, err := s.run(ctx, o.Timeout, o.interrupts, o.display(s))

@@ -25,7 +25,8 @@ import (
 
 // script is a runner that does as it is told.
 type script struct {
-	options local.Options
+	warnings []string
+	options  local.Options
 	// steps are changes and when they happen.
 	steps []step
 	// stopping is how long the pods take to end, unless they are killed.
@@ -65,6 +66,8 @@ func (s *script) Kill() { s.killed <- struct{}{} }
 func (s *script) Snapshot() []local.PodView {
 	return []local.PodView{{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}}
 }
+
+func (s *script) Warnings() []string { return s.warnings }
 
 func label(key, value string) local.Change {
 	return local.Change{Kind: local.KindLabel, Namespace: "default", Pod: "web", Key: key, Value: value}
@@ -241,6 +244,18 @@ func TestIgnoredFieldsAreNamedOnce(t *testing.T) {
 		}
 		want := "Warning: a local run ignores:\n  Pod web: spec.dnsPolicy\n  Pod web: spec.hostPID\n"
 		if diff := cmp.Diff(want, stderr); diff != "" {
+			t.Errorf("standard error (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestMarkersThatComeToNothingAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, stderr, err := play(t, &script{warnings: []string{"marker idle matches no pod"}}, LocalOptions{Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("Warning: marker idle matches no pod\n", stderr); diff != "" {
 			t.Errorf("standard error (-want +got):\n%s", diff)
 		}
 	})
