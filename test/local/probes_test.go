@@ -140,7 +140,7 @@ func unreadyBeforeRestart(t *testing.T, r result) {
 // All probes find the port by its name, and nothing is restarted.
 func TestNamedPort(t *testing.T) {
 	t.Parallel()
-	r := seamark(t, "-f", examples+"probes/named-port.yaml", "--timeout", "7s")
+	r := seamark(t, "-f", examples+"probes/named-port.yaml", "--timeout", "7s").beforeStop()
 	r.wants(t, 0)
 	for _, probe := range []string{"Liveness", "Readiness"} {
 		runs := r.runs(probe, "web")[0]
