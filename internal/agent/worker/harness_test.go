@@ -158,6 +158,10 @@ func period(d time.Duration) func(*worker.Probe) {
 	return func(p *worker.Probe) { p.Policy.Period = d }
 }
 
+func timeout(d time.Duration) func(*worker.Probe) {
+	return func(p *worker.Probe) { p.Target.Timeout = d }
+}
+
 func command(name string) func(*worker.Probe) {
 	return func(p *worker.Probe) {
 		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}

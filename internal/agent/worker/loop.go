@@ -91,11 +91,12 @@ func (l *loop) add(now time.Time, p *Probe, first bool) {
 func (l *loop) edit(now time.Time, e *entry, p *Probe) {
 	handler := !equality.Semantic.DeepEqual(e.probe.Handler, p.Handler)
 	moved := e.probe.PodIP != p.PodIP
-	if !handler && !moved && e.probe.Policy == p.Policy && e.probe.Target.Timeout == p.Target.Timeout {
+	timed := e.probe.Target.Timeout != p.Target.Timeout
+	if !handler && !moved && !timed && e.probe.Policy == p.Policy {
 		return
 	}
 	e.probe = *p
-	if handler || moved {
+	if handler || moved || timed {
 		l.discard(p.Key)
 	}
 	transition, changed := e.judge.Edited(now, p.Policy, handler)

@@ -7,7 +7,8 @@
 // timer, and a slow probe holds up nobody but itself.
 //
 // A probe has at most one run in flight. A run that began before its container, its
-// handler or its address changed is cancelled, and whatever it says counts for nothing.
+// handler, its address or its timeout changed is cancelled, and whatever it says counts
+// for nothing.
 package worker
 
 import (

@@ -177,6 +177,23 @@ func TestWorker(t *testing.T) {
 			runs: map[string][]string{"p": {"0s a"}},
 			told: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
 		},
+		"another timeout ends the run under the old one": {
+			play: func(b *bench) {
+				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 1 {
+						return time.Hour, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p", timeout(time.Hour)))
+				pass(5 * time.Second)
+				b.plan(planned("p", timeout(time.Second)))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "5s a"}},
+			told: []string{"5s p >Succeeded"},
+		},
 		"a probe that leaves the plan stops": {
 			play: func(b *bench) {
 				b.answer = slow(3 * time.Second)
