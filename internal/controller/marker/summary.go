@@ -143,7 +143,7 @@ func (s summary) resolved(order map[string]int) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: string(problems[0].reason),
-		Message: strings.Join(sentences, "; "),
+		Message: joined(sentences),
 	}
 }
 
@@ -168,8 +168,28 @@ func (s summary) exclusive(order map[string]int) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionFalse, Reason: reasonKeyConflict,
-		Message: strings.Join(sentences, "; "),
+		Message: joined(sentences),
 	}
+}
+
+// maxMessage is the most characters that the API server takes of a condition's message.
+const maxMessage = 32768
+
+// joined makes one message of as many of the sentences as it may hold.
+func joined(sentences []string) string {
+	const room = len("; and 1000000 more")
+	var message strings.Builder
+	for i, sentence := range sentences {
+		if message.Len()+len("; ")+len(sentence)+room > maxMessage {
+			fmt.Fprintf(&message, "; and %d more", len(sentences)-i)
+			break
+		}
+		if i > 0 {
+			message.WriteString("; ")
+		}
+		message.WriteString(sentence)
+	}
+	return message.String()
 }
 
 func (s summary) share(p pods) string {

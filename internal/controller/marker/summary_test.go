@@ -4,6 +4,8 @@
 package marker
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -110,6 +113,20 @@ func TestSummary(t *testing.T) {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The API server refuses a status with a message that is longer.
+func TestMessagesAreBounded(t *testing.T) {
+	s := summary{conflicts: map[conflict]pods{}}
+	for i := range 1000 {
+		key := mark.Key{Kind: mark.KindLabel, Name: fmt.Sprintf("game.io/%04d", i)}
+		s.conflicts[conflict{key: key, loser: "p", winner: probeid.ID{Marker: "api", Probe: "p"}}] = pods{count: 1, example: "pod"}
+	}
+	message := s.exclusive(nil).Message
+	told := strings.Count(message, "is set by")
+	if want := fmt.Sprintf("; and %d more", 1000-told); len(message) > 32768 || told < 100 || !strings.HasSuffix(message, want) {
+		t.Errorf("%d bytes tell of %d conflicts and end with %q, want %q", len(message), told, message[len(message)-20:], want)
 	}
 }
 
