@@ -36,6 +36,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/controller/marker"
 	"github.com/seamark-dev/seamark/internal/controller/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/controller/podmark"
@@ -144,7 +145,7 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 			return fmt.Errorf("making the informer of %T: %w", object, err)
 		}
 	}
-	err := informers.IndexField(ctx, &corev1.Pod{}, nodeprobe.NodeNameField, func(object client.Object) []string {
+	err := informers.IndexField(ctx, &corev1.Pod{}, controller.NodeNameField, func(object client.Object) []string {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			return []string{pod.Spec.NodeName}
 		}

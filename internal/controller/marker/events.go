@@ -8,18 +8,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = controller.Queue
 
 func add(q queue, marker types.NamespacedName) {
 	q.Add(reconcile.Request{NamespacedName: marker})
@@ -37,8 +36,7 @@ func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbe
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q queue) {
 			add(q, client.ObjectKeyFromObject(e.ObjectNew))
-			if e.ObjectOld.Generation != e.ObjectNew.Generation ||
-				(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) {
+			if !controller.SameMarker(e.ObjectOld, e.ObjectNew) {
 				r.addNamespace(ctx, q, e.ObjectNew.Namespace)
 			}
 		},
@@ -54,12 +52,7 @@ func (r *Reconciler) addNamespace(ctx context.Context, q queue, namespace string
 }
 
 func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
-	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
-		return nil
-	}
-	return r.Compiler.All(markers.Items)
+	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
 }
 
 // podEvents returns what to do when a pod changes: where a marker begins or ceases to

@@ -8,14 +8,13 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -78,23 +77,22 @@ func holds(spec *v1alpha1.NodePodProbeSpec, marker *v1alpha1.PodProbeMarker) boo
 
 // isMarked tells whether a pod of the namespace still has marks that the marker made.
 func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
-	var found v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &found, client.InNamespace(marker.Namespace)); err != nil {
-		return false, fmt.Errorf("listing the markers of namespace %s: %w", marker.Namespace, err)
+	// The marker is being deleted, so it is among these and selects nothing.
+	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, marker.Namespace)
+	if err != nil {
+		return false, err
 	}
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(marker.Namespace)); err != nil {
 		return false, fmt.Errorf("listing the pods of namespace %s: %w", marker.Namespace, err)
 	}
-	// The marker is being deleted, so it is among these and selects nothing.
-	markers := r.Compiler.All(found.Items)
 	keys := declared(marker)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if plan.Ending(pod) || mark.Entry(pod.ManagedFields) == nil {
 			continue
 		}
-		report, err := r.report(ctx, pod)
+		report, err := controller.Report(ctx, r.Cache, pod)
 		if err != nil {
 			return false, err
 		}
@@ -104,18 +102,6 @@ func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMark
 		}
 	}
 	return false, nil
-}
-
-func (r *Reconciler) report(ctx context.Context, pod *corev1.Pod) (mark.Report, error) {
-	npp := &v1alpha1.NodePodProbe{}
-	err := r.Cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, npp)
-	switch {
-	case apierrors.IsNotFound(err):
-		return mark.Report{}, nil
-	case err != nil:
-		return mark.Report{}, fmt.Errorf("reading the report of node %s: %w", pod.Spec.NodeName, err)
-	}
-	return mark.ReportOf(npp, pod.UID), nil
 }
 
 // leftOver tells whether the pod carries a mark that none of its probes calls for, or

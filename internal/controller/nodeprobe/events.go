@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,10 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = controller.Queue
 
 // touch opens or prolongs the node's burst and asks for its compile.
 func (r *Reconciler) touch(q queue, node string, needs rest) {
@@ -76,12 +76,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 }
 
 func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
-	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
-		return nil
-	}
-	return r.Compiler.All(markers.Items)
+	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
 }
 
 // markerEvents returns what to do when a marker changes: the nodes of the pods it selects,
@@ -94,8 +89,7 @@ func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbe
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			if e.ObjectOld.UID == e.ObjectNew.UID && e.ObjectOld.Generation == e.ObjectNew.Generation &&
-				(e.ObjectOld.DeletionTimestamp == nil) == (e.ObjectNew.DeletionTimestamp == nil) {
+			if controller.SameMarker(e.ObjectOld, e.ObjectNew) {
 				return
 			}
 			r.touchSelected(ctx, q, e.ObjectNew)

@@ -25,12 +25,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
-
-// NodeNameField is the field by which the reader must index pods.
-const NodeNameField = "spec.nodeName"
 
 // eventPlanTooLarge is the reason of the event on a node whose plan can't be stored.
 const eventPlanTooLarge = "ProbePlanTooLarge"
@@ -168,7 +166,7 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 
 func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
 	var list corev1.PodList
-	if err := r.Cache.List(ctx, &list, client.MatchingFields{NodeNameField: node}); err != nil {
+	if err := r.Cache.List(ctx, &list, client.MatchingFields{controller.NodeNameField: node}); err != nil {
 		return v1alpha1.NodePodProbeSpec{}, fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
@@ -179,11 +177,11 @@ func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePod
 	}
 	var markers []*plan.Marker
 	for namespace := range namespaces {
-		var found v1alpha1.PodProbeMarkerList
-		if err := r.Cache.List(ctx, &found, client.InNamespace(namespace)); err != nil {
-			return v1alpha1.NodePodProbeSpec{}, fmt.Errorf("listing the markers of namespace %s: %w", namespace, err)
+		found, err := controller.Markers(ctx, r.Cache, r.Compiler, namespace)
+		if err != nil {
+			return v1alpha1.NodePodProbeSpec{}, err
 		}
-		markers = append(markers, r.Compiler.All(found.Items)...)
+		markers = append(markers, found...)
 	}
 	return plan.Node(pods, markers, r.Defaults), nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -56,7 +57,7 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	}
 	reader := func(objects []client.Object) client.Reader {
 		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-			WithIndex(&corev1.Pod{}, NodeNameField, func(object client.Object) []string {
+			WithIndex(&corev1.Pod{}, controller.NodeNameField, func(object client.Object) []string {
 				pod, ok := object.(*corev1.Pod)
 				if !ok {
 					return nil

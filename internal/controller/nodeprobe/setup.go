@@ -4,54 +4,27 @@
 package nodeprobe
 
 import (
-	"fmt"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 )
 
 // concurrency is how many nodes are compiled at once. A compile is short; its write
 // waits for the API server.
 const concurrency = 16
 
-// timeout bounds one reconcile, whatever became of the connection to the API server.
-const timeout = 30 * time.Second
-
-// Add runs the Reconciler under the manager, fed from the informers. It follows them
-// from the start, whether or not the manager leads, so that a new leader knows them.
+// Add runs the Reconciler under the manager, fed from the informers.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
-	warm := true
-	c, err := controller.New("nodeprobe", mgr, controller.Options{
-		Reconciler:              r,
-		MaxConcurrentReconciles: concurrency,
-		EnableWarmup:            &warm,
-		ReconciliationTimeout:   timeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			10*time.Millisecond, 30*time.Second),
-	})
-	if err != nil {
-		return fmt.Errorf("making the controller nodeprobe: %w", err)
-	}
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	for _, src := range []source.Source{
+	return controller.Add(mgr, "nodeprobe", r, concurrency,
 		source.Kind(informers, node, r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),
-		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()),
-	} {
-		if err := c.Watch(src); err != nil {
-			return fmt.Errorf("watching for the controller nodeprobe: %w", err)
-		}
-	}
-	return nil
+		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()))
 }

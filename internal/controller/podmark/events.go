@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -18,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = controller.Queue
 
 func add(q queue, pod types.NamespacedName) {
 	q.Add(reconcile.Request{NamespacedName: pod})
@@ -51,7 +51,7 @@ func (r *Reconciler) reported(ctx context.Context, q queue, before, after *v1alp
 	}
 	if live && !mark.Reported(before) && mark.Reported(after) {
 		// Marks kept until the agent spoke may have to go.
-		r.addPods(ctx, q, client.MatchingFields{NodeNameField: after.Name})
+		r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: after.Name})
 	}
 }
 
@@ -78,12 +78,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 }
 
 func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
-	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &markers, client.InNamespace(namespace)); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the markers of a namespace", "namespace", namespace)
-		return nil
-	}
-	return r.Compiler.All(markers.Items)
+	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
 }
 
 // sameMarks tells whether both versions of the pod carry the same marks of ours.
@@ -107,8 +102,7 @@ func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbe
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			if e.ObjectOld.UID == e.ObjectNew.UID && e.ObjectOld.Generation == e.ObjectNew.Generation &&
-				(e.ObjectOld.DeletionTimestamp == nil) == (e.ObjectNew.DeletionTimestamp == nil) {
+			if controller.SameMarker(e.ObjectOld, e.ObjectNew) {
 				return
 			}
 			r.addSelected(ctx, q, e.ObjectNew)

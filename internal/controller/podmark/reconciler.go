@@ -19,15 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
-
-// NodeNameField is the field by which the reader must index pods.
-const NodeNameField = "spec.nodeName"
 
 // Pods writes marks, as apply.Pods does.
 type Pods interface {
@@ -110,32 +107,16 @@ func (r *Reconciler) marks(ctx context.Context, pod *corev1.Pod) (owned, desired
 			return owned, desired, fmt.Errorf("finding the marks that are on the pod: %w", err)
 		}
 	}
-	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &markers, client.InNamespace(pod.Namespace)); err != nil {
-		return owned, desired, fmt.Errorf("listing the markers of namespace %s: %w", pod.Namespace, err)
-	}
-	report, err := r.report(ctx, pod)
+	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, pod.Namespace)
 	if err != nil {
 		return owned, desired, err
 	}
-	probes := plan.Pod(pod, r.Compiler.All(markers.Items), r.Defaults).Probes
+	report, err := controller.Report(ctx, r.Cache, pod)
+	if err != nil {
+		return owned, desired, err
+	}
+	probes := plan.Pod(pod, markers, r.Defaults).Probes
 	return owned, mark.Desired(probes, report, owned), nil
-}
-
-// report returns what the agent of the pod's node says of the pod.
-func (r *Reconciler) report(ctx context.Context, pod *corev1.Pod) (mark.Report, error) {
-	if pod.Spec.NodeName == "" {
-		return mark.Report{}, nil
-	}
-	npp := &v1alpha1.NodePodProbe{}
-	err := r.Cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, npp)
-	switch {
-	case apierrors.IsNotFound(err):
-		return mark.Report{}, nil
-	case err != nil:
-		return mark.Report{}, fmt.Errorf("reading the report of node %s: %w", pod.Spec.NodeName, err)
-	}
-	return mark.ReportOf(npp, pod.UID), nil
 }
 
 func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, desired mark.Marks) error {

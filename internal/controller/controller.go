@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller is what the controllers below it have in common: how one runs under
+// the manager, and how it reads markers and reports from the informers.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// NodeNameField is the field by which the informers must index pods.
+const NodeNameField = "spec.nodeName"
+
+// timeout bounds one reconcile, whatever became of the connection to the API server.
+const timeout = 30 * time.Second
+
+// Queue holds what a controller is asked to look at.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Add runs r under the manager, with at most concurrency reconciles at once. It follows
+// its sources from the start, whether or not the manager leads, so that a new leader
+// knows them. A failure slows down what failed alone, from 10 milliseconds to 30 seconds:
+// there is no overall limit.
+func Add(mgr manager.Manager, name string, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
+	warm := true
+	c, err := controller.New(name, mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: concurrency,
+		EnableWarmup:            &warm,
+		ReconciliationTimeout:   timeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			10*time.Millisecond, 30*time.Second),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller %s: %w", name, err)
+	}
+	for _, src := range sources {
+		if err := c.Watch(src); err != nil {
+			return fmt.Errorf("watching for the controller %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Markers returns the namespace's markers, but for those that can't be followed.
+func Markers(ctx context.Context, cache client.Reader, compiler *plan.Compiler, namespace string) ([]*plan.Marker, error) {
+	var found v1alpha1.PodProbeMarkerList
+	if err := cache.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the markers of namespace %s: %w", namespace, err)
+	}
+	return compiler.All(found.Items), nil
+}
+
+// MarkersOrNone is Markers for what handles events and can't fail: it logs an error.
+func MarkersOrNone(ctx context.Context, cache client.Reader, compiler *plan.Compiler, namespace string) []*plan.Marker {
+	markers, err := Markers(ctx, cache, compiler, namespace)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding what an event concerns")
+	}
+	return markers
+}
+
+// Report returns what the agent of the pod's node says of the pod: nothing where the pod
+// is not bound, or its node has no NodePodProbe.
+func Report(ctx context.Context, cache client.Reader, pod *corev1.Pod) (mark.Report, error) {
+	if pod.Spec.NodeName == "" {
+		return mark.Report{}, nil
+	}
+	npp := &v1alpha1.NodePodProbe{}
+	err := cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, npp)
+	switch {
+	case apierrors.IsNotFound(err):
+		return mark.Report{}, nil
+	case err != nil:
+		return mark.Report{}, fmt.Errorf("reading the report of node %s: %w", pod.Spec.NodeName, err)
+	}
+	return mark.ReportOf(npp, pod.UID), nil
+}
+
+// SameMarker tells whether both versions of a marker ask for the same: they are one object
+// of one generation, and neither or both are being deleted.
+func SameMarker(before, after *v1alpha1.PodProbeMarker) bool {
+	return before.UID == after.UID && before.Generation == after.Generation &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil)
+}
