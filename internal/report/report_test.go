@@ -39,7 +39,7 @@ func podPlan(name string, probes ...string) v1alpha1.PodProbe {
 	return pod
 }
 
-func key(t *testing.T, pod, name string) probeid.Key {
+func key(t testing.TB, pod, name string) probeid.Key {
 	t.Helper()
 	id, err := probeid.Parse(name)
 	if err != nil {
