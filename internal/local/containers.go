@@ -75,6 +75,8 @@ func (l *loop) start(now time.Time, p *pod, name string) []lifecycle.Action {
 		if c.Exit != nil {
 			l.worker.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(c.Exit)})
 		}
+		// The machine goes on after the status has shown it, as after any other end.
+		l.mail.post(func(*loop, time.Time) { p.dirty = true })
 		return actions
 	}
 	p.running[name] = running

@@ -122,6 +122,7 @@ func TestRestartPolicies(t *testing.T) {
 		"OnFailure, failure": {"OnFailure", "false", []string{"p/main container Waiting CrashLoopBackOff ready=false restarts=1"}},
 		"Never, failure":     {"Never", "false", []string{"p/main container Terminated Error 1", "p phase Failed"}},
 		"Always, success":    {"Always", "true", []string{"p/main container Waiting CrashLoopBackOff ready=false restarts=1"}},
+		"Never, no program":  {"Never", "no-such-program", []string{"p/main container Terminated StartError 128", "p phase Failed"}},
 		"no such program":    {"Always", "no-such-program", []string{"p/main event Warning Failed Error: start no-such-program: no such program in PATH"}},
 	} {
 		t.Run(name, func(t *testing.T) {

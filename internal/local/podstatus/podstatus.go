@@ -115,6 +115,9 @@ func phase(machine *lifecycle.Pod) corev1.PodPhase {
 			if c.Exit.Code != 0 {
 				failed++
 			}
+		case c.Last != nil:
+			// It starts again: a pod that has run never goes back to Pending.
+			stopped++
 		default:
 			waiting++
 		}

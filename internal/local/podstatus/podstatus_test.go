@@ -43,8 +43,16 @@ func podOf(policy corev1.RestartPolicy, names ...string) *corev1.Pod {
 	return pod
 }
 
-// happen takes a machine through words: start NAME, exit NAME CODE, started NAME, ready
-// NAME, stop.
+// hooked gives the first container a postStart hook.
+func hooked(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+	}
+	return pod
+}
+
+// happen takes a machine through words: start NAME, hooked NAME, exit NAME CODE, started
+// NAME, ready NAME, stop.
 func happen(m *lifecycle.Pod, words ...string) {
 	m.Advance(begin())
 	for _, word := range words {
@@ -55,6 +63,8 @@ func happen(m *lifecycle.Pod, words ...string) {
 		switch verb {
 		case "start":
 			m.Begun(begin(), name, fmt.Sprintf("%s-%d", name, c.Starts))
+		case "hooked":
+			m.HookEnded(begin(), name, c.ID, c.Spec.Lifecycle.PostStart, nil)
 		case "exit":
 			m.ContainerEnded(begin(), name, lifecycle.Exit{ID: c.ID, Code: code, FinishedAt: begin()})
 		case "started":
@@ -125,6 +135,14 @@ func TestOf(t *testing.T) {
 		"readiness probe succeeded": {
 			pod: podOf(always, "probed b"), what: []string{"start b", "ready b"},
 			want: []string{"Running", "b: Running started=true ready=true restarts=0"},
+		},
+		"a restarted container whose postStart hook runs": {
+			pod: hooked(podOf(always, "main a")), what: []string{"start a", "hooked a", "exit a 1", "start a"},
+			want: []string{
+				"Running", "a: ContainerCreating started=false ready=false restarts=1 last=1",
+				"Ready=False ContainersNotReady containers with unready status: [a]",
+				"ContainersReady=False ContainersNotReady containers with unready status: [a]",
+			},
 		},
 		"in the crash loop": {
 			pod: podOf(always, "main a"), what: []string{"start a", "exit a 1", "start a", "exit a 2"},

@@ -83,6 +83,9 @@ type Process struct {
 // Start starts a process as the leader of a group of its own. The error says why it could
 // not be started.
 func (k *Keeper) Start(spec Spec) (*Process, error) {
+	if err := checkFolder(spec); err != nil {
+		return nil, err
+	}
 	path, err := lookPath(spec)
 	if err != nil {
 		return nil, err
@@ -240,6 +243,22 @@ func lookPath(spec Spec) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("start %s: no such program in PATH", name)
+}
+
+// checkFolder says that the working directory is what is missing: the system's own error
+// would seem to speak of the program.
+func checkFolder(spec Spec) error {
+	if spec.Dir == "" || len(spec.Command) == 0 {
+		return nil
+	}
+	info, err := os.Stat(spec.Dir)
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: working directory %s: %w", spec.Command[0], spec.Dir, plain(err))
+	}
+	return nil
 }
 
 // output carries what a process writes to its spec's writers.

@@ -165,7 +165,8 @@ func TestWhatCannotStart(t *testing.T) {
 		"not in PATH":         {func(s *process.Spec) { s.Command = []string{"no-such"} }, "start no-such: no such program in PATH"},
 		"no PATH":             {func(s *process.Spec) { s.Env = nil }, "start sh: no such program in PATH"},
 		"no such file":        {func(s *process.Spec) { s.Command = []string{"/no/such"} }, "start /no/such: no such file or directory"},
-		"no such folder":      {func(s *process.Spec) { s.Dir = "/no/such" }, "start sh: no such file or directory"},
+		"no such folder":      {func(s *process.Spec) { s.Dir = "/no/such" }, "start sh: working directory /no/such: no such file or directory"},
+		"a file as folder":    {func(s *process.Spec) { s.Dir = script }, "start sh: working directory " + script + ": not a directory"},
 		"no such interpreter": {func(s *process.Spec) { s.Command = []string{script} }, "start " + script + ": no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
