@@ -93,7 +93,7 @@ func TestBadInput(t *testing.T) {
 		"no pods":                    {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
 		"unknown field":              {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
 		"all wrong flags at once":    {args: []string{"local", "-o", "x"}, want: "--output: \"x\": must be text or json"},
-		"ignored and strict":         {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "hostPID"},
+		"ignored and strict":         {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)

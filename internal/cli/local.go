@@ -236,6 +236,10 @@ func (o *LocalOptions) unsupported(fields []manifest.Field) error {
 	}
 	var text strings.Builder
 	for _, f := range fields {
+		if o.Strict {
+			fmt.Fprintf(&text, "\n  %s", f.Where())
+			continue
+		}
 		fmt.Fprintf(&text, "\n  %s", f)
 	}
 	if o.Strict {

@@ -47,11 +47,19 @@ type Objects struct {
 
 // Field is something in the files that a local run can't honour.
 type Field struct {
+	// Source is the file's name, Document the place of the document in it, from 1.
+	Source   string
+	Document int
 	// Object is the kind and the name, such as "Deployment game-server".
 	Object string
 	// Path is the field, such as "spec.template.spec.containers[0].resources"; empty
 	// for an object of a kind that is left out altogether.
 	Path string
+}
+
+// Where returns all of it in one line, as a Problem says where it is.
+func (f Field) Where() string {
+	return fmt.Sprintf("%s: document %d: %s", f.Source, f.Document, f)
 }
 
 // String returns the object and the field, for people.

@@ -124,6 +124,11 @@ func TestRefusals(t *testing.T) {
 		"no YAML":           {"a: [", "a.yaml: document 1: it is no YAML"},
 		"a key twice":       {"a: 1\na: 2", `a.yaml: document 1: it is no YAML`},
 		"no object":         {"just: text", "a.yaml: document 1: it is no Kubernetes object"},
+		"no version":        {"{kind: Pod, metadata: {name: web}}", "a.yaml: document 1: Pod web: apiVersion: Required value"},
+		"wrong version":     {"{apiVersion: v2, kind: Pod, metadata: {name: web}}", `a.yaml: document 1: Pod web: apiVersion: Unsupported value: "v2": supported values: "v1"`},
+		"wrong group":       {"{apiVersion: v1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "v1": supported values: "apps/v1"`},
+		"old group":         {"{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "extensions/v1beta1": supported values: "apps/v1"`},
+		"marker's version":  {strings.Replace(marker, "v1alpha1", "v1", 1), `apiVersion: Unsupported value: "apps.kruise.io/v1": supported values: "apps.kruise.io/v1alpha1"`},
 		"the second":        {pod("", "") + "\n---\n" + handler("periodSecond: 1"), `a.yaml: document 2: Pod web: unknown field "spec.containers[0].readinessProbe.periodSecond"`},
 		"wrong type":        {handler("periodSeconds: often"), "a.yaml: document 1: Pod web: spec.containers.readinessProbe.periodSeconds: got a string, want a value of type int32"},
 		"a name twice":      {pod("", "") + "\n---\n" + pod("", ""), `a.yaml: document 2: Pod web: metadata.name: Duplicate value: "web": Pod web in document 1 of a.yaml has the name`},
@@ -209,6 +214,10 @@ func TestUnsupported(t *testing.T) {
 			text: pod("", "") + "\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 1}]}}",
 			want: []string{"Service web"},
 		},
+		"a kind of another's group": {
+			text: "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: web}}",
+			want: []string{"StatefulSet web"},
+		},
 		"fields of a pod": {
 			text: pod("hostNetwork: true, volumes: [{name: v, emptyDir: {medium: Memory}}, {name: h, hostPath: {path: /}}], ",
 				`resources: {limits: {cpu: 1}}, securityContext: {runAsUser: 1}, livenessProbe: {httpGet: {port: 80, host: other}}, lifecycle: {preStop: {httpGet: {port: 80}}}`),
@@ -239,6 +248,9 @@ func TestUnsupported(t *testing.T) {
 			var got []string
 			for _, f := range objects.Unsupported() {
 				got = append(got, f.String())
+				if f.Source != "a.yaml" || f.Document < 1 || !strings.HasSuffix(f.Where(), f.String()) {
+					t.Errorf("%s: not where it stands", f.Where())
+				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unsupported (-want +got):\n%s", diff)

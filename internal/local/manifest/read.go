@@ -17,14 +17,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
-	"github.com/seamark-dev/seamark/internal/local/schema"
+	markerschema "github.com/seamark-dev/seamark/internal/local/schema"
 )
 
 // Read reads and checks all documents of the sources. The error joins one Problem for
@@ -51,7 +53,7 @@ type reader struct {
 	ctx      context.Context
 	options  Options
 	decoder  runtime.Decoder
-	markers  *schema.Schema
+	markers  *markerschema.Schema
 	objects  Objects
 	problems []error
 
@@ -75,7 +77,7 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
-	markers, err := schema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
+	markers, err := markerschema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
 	if err != nil {
 		return nil, fmt.Errorf("load the rules of PodProbeMarkers: %w", err)
 	}
@@ -141,8 +143,12 @@ func (r *reader) document(at place, encoded []byte) {
 
 // object takes in one object.
 func (r *reader) object(at place, object *unstructured.Unstructured, encoded []byte) {
+	if err := checkVersion(object); err != nil {
+		r.refuse(at, err)
+		return
+	}
 	if !known(object) {
-		r.objects.unsupported = append(r.objects.unsupported, Field{Object: at.object})
+		r.unsupported(at, "")
 		return
 	}
 	if object.GroupVersionKind() == v1alpha1.GroupVersion().WithKind("PodProbeMarker") {
@@ -172,19 +178,46 @@ func (r *reader) object(at place, object *unstructured.Unstructured, encoded []b
 	}
 }
 
+// kinds returns those that are read, each with its group and version.
+func kinds() map[string]schema.GroupVersion {
+	return map[string]schema.GroupVersion{
+		"Pod":            corev1.SchemeGroupVersion,
+		"ConfigMap":      corev1.SchemeGroupVersion,
+		"Secret":         corev1.SchemeGroupVersion,
+		"Deployment":     appsv1.SchemeGroupVersion,
+		"StatefulSet":    appsv1.SchemeGroupVersion,
+		"PodProbeMarker": v1alpha1.GroupVersion(),
+	}
+}
+
 // known tells whether objects of the kind are read. Others, such as Services, belong to
 // the application and mean nothing to a local run.
 func known(object *unstructured.Unstructured) bool {
-	switch object.GroupVersionKind() {
-	case corev1.SchemeGroupVersion.WithKind("Pod"),
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
-		corev1.SchemeGroupVersion.WithKind("Secret"),
-		appsv1.SchemeGroupVersion.WithKind("Deployment"),
-		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-		v1alpha1.GroupVersion().WithKind("PodProbeMarker"):
-		return true
+	gvk := object.GroupVersionKind()
+	version, ok := kinds()[gvk.Kind]
+	return ok && gvk.GroupVersion() == version
+}
+
+// checkVersion refuses an object without a version, and one whose kind is read though not
+// in its version: to leave it out would be to run something else than was meant. Groups
+// of others, whose names have a dot, may have kinds of the same name.
+func checkVersion(object *unstructured.Unstructured) error {
+	path := field.NewPath("apiVersion")
+	if object.GetAPIVersion() == "" {
+		return field.Required(path, "an object has a group and version, such as v1 or apps/v1")
 	}
-	return false
+	gvk := object.GroupVersionKind()
+	version, ok := kinds()[gvk.Kind]
+	if !ok || gvk.GroupVersion() == version || strings.Contains(gvk.Group, ".") && gvk.Group != version.Group {
+		return nil
+	}
+	return field.NotSupported(path, object.GetAPIVersion(), []string{version.String()})
+}
+
+// unsupported keeps what is ignored: a field, or a whole object where the path is empty.
+func (r *reader) unsupported(at place, path string) {
+	r.objects.unsupported = append(r.objects.unsupported,
+		Field{Source: at.source, Document: at.document, Object: at.object, Path: path})
 }
 
 // strictErrors returns the parts of a decoder's error.

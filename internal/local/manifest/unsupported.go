@@ -105,7 +105,7 @@ func (r *reader) look(at place, object runtime.Object, honoured fields) {
 		return
 	}
 	for _, path := range others("", content, honoured) {
-		r.objects.unsupported = append(r.objects.unsupported, Field{Object: at.object, Path: path})
+		r.unsupported(at, path)
 	}
 }
 
