@@ -158,8 +158,8 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 	default:
 		errs = append(errs, fmt.Errorf("--output: %q: must be text or json", o.Output))
 	}
-	if replicasGiven && o.Replicas < 0 {
-		errs = append(errs, fmt.Errorf("--replicas: %d: must be 0 or more", o.Replicas))
+	if replicasGiven && (o.Replicas < 0 || o.Replicas > manifest.MaxReplicas) {
+		errs = append(errs, fmt.Errorf("--replicas: %d: must be from 0 to %d", o.Replicas, manifest.MaxReplicas))
 	}
 	for _, flag := range []struct {
 		name  string

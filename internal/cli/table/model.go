@@ -238,7 +238,11 @@ func (m *Model) lines() []string {
 
 // title says what is shown, and how.
 func (m *Model) title() string {
-	parts := []string{fmt.Sprintf("seamark local  %d pods  %s", m.pods, m.now.Sub(m.started).Round(time.Second))}
+	pods := "pods"
+	if m.pods == 1 {
+		pods = "pod"
+	}
+	parts := []string{fmt.Sprintf("seamark local  %d %s  %s", m.pods, pods, m.now.Sub(m.started).Round(time.Second))}
 	if m.paused {
 		parts = append(parts, "PAUSED")
 	}

@@ -226,7 +226,7 @@ func TestScreen(t *testing.T) {
 	m.Update(tick(noon()))
 	m.Update(tick(noon().Add(90 * time.Second)))
 	want := strings.Join([]string{
-		"seamark local  1 pods  1m30s",
+		"seamark local  1 pod  1m30s",
 		"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
 		"game-0       Running            Ready=True idle=True idle=true",
 		"                                pod-deletion-cost=-10",

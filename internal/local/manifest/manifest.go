@@ -24,10 +24,14 @@ type Source struct {
 	Reader io.Reader
 }
 
+// MaxReplicas is the most pods that one Deployment or StatefulSet may have: far more than a
+// machine runs well, and few enough that a mistyped number does not use up its memory.
+const MaxReplicas = 10_000
+
 // Options say how manifests become pods.
 type Options struct {
 	// Replicas overrides the replicas of every Deployment and StatefulSet. Nil keeps
-	// them; otherwise it is not negative.
+	// them; otherwise it is from 0 to MaxReplicas.
 	Replicas *int32
 }
 

@@ -6,6 +6,7 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -106,8 +108,12 @@ type workload struct {
 // workload adds the pods of a workload. They are numbered, so that the same files give
 // the same names in every run.
 func (r *reader) workload(at place, w workload) {
-	for _, err := range checkWorkload(w) {
-		r.refuse(at, err)
+	if errs := checkWorkload(w); len(errs) > 0 {
+		for _, err := range errs {
+			r.refuse(at, err)
+		}
+		r.check(at, w.pod(0), field.NewPath("spec", "template", "spec"))
+		return
 	}
 	replicas := int32(1)
 	switch {
@@ -159,9 +165,12 @@ func (w workload) pod(number int) *corev1.Pod {
 func checkWorkload(w workload) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if w.replicas != nil && *w.replicas < 0 {
-		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, "must be 0 or more"))
+	if w.replicas != nil && (*w.replicas < 0 || *w.replicas > MaxReplicas) {
+		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, fmt.Sprintf("must be from 0 to %d", MaxReplicas)))
 	}
+	labelsPath := spec.Child("template", "metadata", "labels")
+	errs = append(errs, metav1validation.ValidateLabels(w.template.Labels, labelsPath)...)
+	errs = append(errs, apivalidation.ValidateAnnotations(w.template.Annotations, spec.Child("template", "metadata", "annotations"))...)
 	if policy := w.template.Spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy,
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -169,15 +178,36 @@ func checkWorkload(w workload) field.ErrorList {
 	if w.selector == nil {
 		return append(errs, field.Required(spec.Child("selector"), "must match the template's labels"))
 	}
+	if wrong := checkSelector(w.selector, spec.Child("selector")); len(wrong) > 0 {
+		return append(errs, wrong...)
+	}
 	selector, err := metav1.LabelSelectorAsSelector(w.selector)
 	switch {
 	case err != nil:
-		errs = append(errs, field.Invalid(spec.Child("selector"), metav1.FormatLabelSelector(w.selector), err.Error()))
-	case selector.Empty() || !selector.Matches(labels.Set(w.template.Labels)):
-		errs = append(errs, field.Invalid(spec.Child("template", "metadata", "labels"), w.template.Labels,
+		errs = append(errs, field.Invalid(spec.Child("selector"), "", err.Error()))
+	case selector.Empty():
+		errs = append(errs, field.Required(spec.Child("selector"), "must match the template's labels"))
+	case !selector.Matches(labels.Set(w.template.Labels)):
+		errs = append(errs, field.Invalid(labelsPath, w.template.Labels,
 			"must match spec.selector: "+metav1.FormatLabelSelector(w.selector)))
 	}
 	return errs
+}
+
+// checkSelector checks each part of a selector. An operator that there is not is named with
+// those that there are.
+func checkSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	operators := []metav1.LabelSelectorOperator{
+		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+	}
+	var errs field.ErrorList
+	for i, expression := range selector.MatchExpressions {
+		if !slices.Contains(operators, expression.Operator) {
+			errs = append(errs, field.NotSupported(path.Child("matchExpressions").Index(i).Child("operator"), expression.Operator, operators))
+		}
+	}
+	options := metav1validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+	return append(errs, metav1validation.ValidateLabelSelector(selector, options, path)...)
 }
 
 // add takes in a pod, and has it checked.
