@@ -1,5 +1,5 @@
-# `make` lists the targets. Needed: Linux, root, Go, git and this file's make. What else is
-# missing, the targets install with apt-get where there is one, or name.
+# `make` lists the targets. Needed: Linux, Go, git and this file's make, and root for the cluster
+# and the tests. What else is missing, the targets install with apt-get where there is one, or name.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,9 +26,9 @@ KUBECTL := $(CLUSTER_DIR)/bin/kubectl --kubeconfig $(CLUSTER_DIR)/kubeconfig
 IMAGES := $(CLUSTER_DIR)/images
 
 PROGRAMS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
-MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.cluster/*' -not -path './.git/*' | sort)))
+MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . \( -path ./.cluster -o -path ./.git \) -prune -o -name go.mod -print | sort)))
 # Modules with code of their own; the others only pin versions.
-CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -name '*.go' -not -path './.cluster/*' -print -quit),$(m)))
+CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -path ./.cluster -prune -o -name '*.go' -print -quit),$(m)))
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
@@ -106,7 +106,7 @@ test-local: ## Run the examples as local processes and check what comes of them.
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server and etcd, both built from source.
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
-	go test -p 1 -timeout 20m ./test/integration/...
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p 1 -timeout 20m ./test/integration/...
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped after; KEEP=1 leaves it up.
@@ -139,8 +139,10 @@ example-images: ## Make the image of the examples' server, and load it into the 
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/example-server.tar
 
 .PHONY: bench
-bench: ## Run the benchmarks.
-	go test -run='^$$' -bench=. -benchmem $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
+bench: ## Run the benchmarks, each as a ratio to its floor, measured beside it. The last runs on a real API server.
+	go test -run='^$$' -bench=. $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -run='^$$' -bench=. -benchtime=300x ./test/integration/manager
 
 # Runs each fuzz target below the folders $(1) for the time $(2).
 FUZZ = grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' $(1) | while IFS=: read -r file target; do \
@@ -158,7 +160,7 @@ fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, the one beside the kub
 # The race detector needs a C compiler.
 .PHONY: compiler
 compiler:
-	@command -v gcc >/dev/null || command -v cc >/dev/null || { \
+	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
 		echo 'installing gcc, which the race detector needs'; \
 		command -v apt-get >/dev/null || { echo 'no gcc and no apt-get: install a C compiler' >&2; exit 1; }; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; }
