@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -75,18 +77,24 @@ func newCommand() *cobra.Command {
 }
 
 func (f flags) validate() error {
-	for name, address := range map[string]string{
-		"metrics-bind-address": f.metricsAddress, "health-probe-bind-address": f.healthAddress,
-	} {
-		if address == "0" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return fmt.Errorf("--%s=%q: want host:port, :port or 0: %w", name, address, err)
-		}
+	metrics := validateAddress("metrics-bind-address", f.metricsAddress)
+	health := validateAddress("health-probe-bind-address", f.healthAddress)
+	if err := errors.Join(metrics, health); err != nil {
+		return err
+	}
+	if wrong := validation.ValidateNamespaceName(leaseNamespace(f.leaseNamespace), false); len(wrong) > 0 {
+		return fmt.Errorf("--leader-election-namespace=%q: %s", f.leaseNamespace, strings.Join(wrong, "; "))
 	}
 	if f.verbosity < 0 || f.verbosity > 10 {
 		return fmt.Errorf("--v=%d: want 0 to 10", f.verbosity)
+	}
+	return nil
+}
+
+// validateAddress tells whether it is an address; the servers tell whether it is free.
+func validateAddress(flag, address string) error {
+	if _, err := net.ResolveTCPAddr("tcp", address); address != "0" && err != nil {
+		return fmt.Errorf("--%s=%q: want host:port, :port or 0: %w", flag, address, err)
 	}
 	return nil
 }
