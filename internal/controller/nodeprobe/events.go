@@ -65,8 +65,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) {
 				return
 			}
-			if plan.Eligible(e.ObjectOld) || plan.Eligible(e.ObjectNew) {
-				r.touch(q, e.ObjectNew.Spec.NodeName, podRest())
+			// A watch that was lost shows a pod and the one that took its name, perhaps on
+			// another node, as two versions of one object.
+			for _, pod := range []*corev1.Pod{e.ObjectOld, e.ObjectNew} {
+				if plan.Eligible(pod) {
+					r.touch(q, pod.Spec.NodeName, podRest())
+				}
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {

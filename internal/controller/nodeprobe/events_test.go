@@ -1,0 +1,51 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprobe
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestPodUpdates(t *testing.T) {
+	pod := func(uid, node string) *builders.PodBuilder {
+		return builders.Pod("ns", "a").UID(uid).Label("app", "game").Node(node)
+	}
+	cases := map[string]struct {
+		before, after *corev1.Pod
+		want          []string
+	}{
+		"nothing of ours":                     {before: pod("1", "x").Build(), after: pod("1", "x").Build()},
+		"it ends":                             {before: pod("1", "x").Build(), after: pod("1", "x").Terminating().Build(), want: []string{"x"}},
+		"it starts":                           {before: pod("1", "x").Initialized("False").Build(), after: pod("1", "x").Build(), want: []string{"x"}},
+		"another of the name, same node":      {before: pod("1", "x").Build(), after: pod("2", "x").Build(), want: []string{"x"}},
+		"another of the name, another node":   {before: pod("1", "x").Build(), after: pod("2", "y").Build(), want: []string{"x", "y"}},
+		"another of the name, not bound yet":  {before: pod("1", "x").Build(), after: pod("2", "").Build(), want: []string{"x"}},
+		"one that had ended, another is born": {before: pod("1", "x").Terminating().Build(), after: pod("2", "").Build()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, _ := reconciler(t, &recorded{}, nil, nil)
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: tc.before, ObjectNew: tc.after}, q)
+			var got []string
+			for node := range r.bursts.open {
+				got = append(got, node)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("nodes asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
