@@ -60,7 +60,9 @@ func (r *Reconciler) reported(ctx context.Context, q queue, before, after *v1alp
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
-			if mark.Entry(e.Object.ManagedFields) != nil {
+			// A report that arrives before its pod has found none to mark.
+			late := !e.IsInInitialList && plan.Eligible(e.Object)
+			if late || mark.Entry(e.Object.ManagedFields) != nil {
 				add(q, client.ObjectKeyFromObject(e.Object))
 			}
 		},

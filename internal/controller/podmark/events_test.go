@@ -1,0 +1,44 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podmark
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestNewPods(t *testing.T) {
+	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
+	pod := func() *builders.PodBuilder { return builders.Pod("ns", "a").Label("app", "game") }
+	cases := map[string]struct {
+		pod     *corev1.Pod
+		initial bool
+		want    bool
+	}{
+		"found at the start":               {pod: pod().Build(), initial: true},
+		"found at the start, with marks":   {pod: pod().ManagedFields("seamark", "status", entry).Build(), initial: true, want: true},
+		"just made":                        {pod: pod().Node("").Build()},
+		"probed before it was known of":    {pod: pod().Build(), want: true},
+		"marked before it was known of":    {pod: pod().ManagedFields("seamark", "status", entry).Build(), want: true},
+		"ended before it was known of":     {pod: pod().Phase(corev1.PodFailed).Build()},
+		"not initialized, with no reports": {pod: pod().Initialized(corev1.ConditionFalse).Build()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			created := event.TypedCreateEvent[*corev1.Pod]{Object: tc.pod, IsInInitialList: tc.initial}
+			reconciler(t, &recorded{}).podEvents().Create(t.Context(), created, q)
+			if got := q.Len() > 0; got != tc.want {
+				t.Errorf("asked for: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
