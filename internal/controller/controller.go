@@ -36,15 +36,14 @@ const timeout = 30 * time.Second
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Add runs r under the manager, with at most concurrency reconciles at once. It follows
-// its sources from the start, whether or not the manager leads, so that a new leader
-// knows them. A failure slows down what failed alone, from 10 milliseconds to 30 seconds:
+// its sources only while the manager leads: a queue that nobody works on would keep the
+// name of everything that ever changed, and the informers, which are warm in every
+// manager, tell a new leader all that there is. A failure slows down what failed alone, from 10 milliseconds to 30 seconds:
 // there is no overall limit.
 func Add(mgr manager.Manager, name string, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
-	warm := true
 	c, err := controller.New(name, mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
-		EnableWarmup:            &warm,
 		ReconciliationTimeout:   timeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),

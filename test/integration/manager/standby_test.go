@@ -1,0 +1,63 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// TestStandby holds a manager that waits for the lease to keeping nothing of what goes by:
+// it may wait for months.
+func TestStandby(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	before := queued(t)
+	for range 2 {
+		health := freeAddress(t)
+		runManager(t, manager.Options{
+			Config: identity(t, shared), LeaderElection: true, LeaderElectionNamespace: "seamark-system",
+			MetricsBindAddress: "0", HealthProbeBindAddress: health,
+		})
+		w.ready(health)
+	}
+	w.node("standby")
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	for i := range 10 {
+		w.pod(fmt.Sprint("pod-", i), "standby")
+	}
+	w.matched("web", 10)
+	w.report("standby", states{"web#p": succeeded})
+	w.marked("pod-9", "label web=1")
+	w.until("all queues are empty", func(context.Context) (string, error) {
+		if more := queued(t) - before; more > 0 {
+			return fmt.Sprintf("%v requests wait", more), nil
+		}
+		return "", nil
+	})
+}
+
+// queued returns how many requests wait in the queues of this process's managers.
+func queued(t *testing.T) float64 {
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != "workqueue_depth" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			sum += metric.GetGauge().GetValue()
+		}
+	}
+	return sum
+}
