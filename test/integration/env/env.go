@@ -49,8 +49,6 @@ type options struct {
 	crdDir   string
 	upstream bool
 	noCRDs   bool
-	flags    map[string][]string
-	output   bool
 }
 
 // CRDDir installs the CRDs of the folder in place of those in config/crd/bases. A
@@ -69,16 +67,6 @@ func UpstreamCRDs() Option {
 // NoCRDs installs no CRD, so that a test can install them itself.
 func NoCRDs() Option {
 	return func(o *options) { o.noCRDs = true }
-}
-
-// APIServerFlag sets a flag of the API server, named without its dashes.
-func APIServerFlag(name string, values ...string) Option {
-	return func(o *options) { o.flags[name] = values }
-}
-
-// Output sends what etcd and the API server print to the test's own output.
-func Output() Option {
-	return func(o *options) { o.output = true }
 }
 
 // NewScheme returns a scheme with the types of Kubernetes, of CRDs and of Seamark.
@@ -135,7 +123,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 // New starts etcd and an API server, installs the CRDs and waits until they are
 // served. The caller calls Stop.
 func New(opts ...Option) (*Env, error) {
-	o := options{flags: map[string][]string{}}
+	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -156,13 +144,13 @@ func New(opts ...Option) (*Env, error) {
 		return nil, fmt.Errorf("make a folder for etcd and the API server: %w", err)
 	}
 	e := &Env{Scheme: scheme, CRDs: crds, dir: dir}
-	if err := e.start(binaries, o); err != nil {
+	if err := e.start(binaries); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
 }
 
-func (e *Env) start(binaries string, o options) error {
+func (e *Env) start(binaries string) error {
 	wrapped, err := wrapBinaries(binaries, e.dir)
 	if err != nil {
 		return err
@@ -174,7 +162,6 @@ func (e *Env) start(binaries string, o options) error {
 		UseExistingCluster:       ptr.To(false),
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
-		AttachControlPlaneOutput: o.output,
 	}
 	plane := &e.environment.ControlPlane
 	plane.Etcd = &envtest.Etcd{Path: wrapped.etcd, DataDir: filepath.Join(e.dir, "etcd-data")}
@@ -185,9 +172,6 @@ func (e *Env) start(binaries string, o options) error {
 		if err := os.Mkdir(sub, 0o700); err != nil {
 			return fmt.Errorf("make a folder for etcd and the API server: %w", err)
 		}
-	}
-	for name, values := range o.flags {
-		server.Configure().Set(name, values...)
 	}
 	if e.Config, err = e.environment.Start(); err != nil {
 		return fmt.Errorf("start etcd and the API server of %s: %w", binaries, err)
