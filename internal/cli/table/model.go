@@ -58,7 +58,7 @@ type Model struct {
 	width, height int
 	started, now  time.Time
 	rows          []row
-	log           []string
+	log           []entry
 	pods          int
 	input         textinput.Model
 	paused        bool
@@ -125,8 +125,8 @@ func (m *Model) follow() {
 	changes, stage := m.source.Take()
 	m.stage = max(m.stage, stage)
 	for _, change := range changes {
-		if line := logLine(change); line != "" {
-			m.log = append(m.log, line)
+		if change.Kind == local.KindEvent || change.Kind == local.KindLog {
+			m.log = append(m.log, entry{change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change)})
 		}
 	}
 	m.log = m.log[max(len(m.log)-keptLog, 0):]
@@ -142,12 +142,13 @@ func (m *Model) look() {
 	m.rows = rowsOf(views)
 }
 
-// logLine returns the change as a line of the log, or nothing where the table shows it.
-func logLine(change local.Change) string {
-	if change.Kind != local.KindEvent && change.Kind != local.KindLog {
-		return ""
-	}
-	return fmt.Sprintf("%s %s  %s", change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change))
+// entry is one line of the log.
+type entry struct{ at, pod, text string }
+
+// line returns the entry within the width. A long pod name is cut first, so that there is
+// room for what happened.
+func (e entry) line(width int) string {
+	return ansi.Truncate(fmt.Sprintf("%s %s  %s", e.at, ansi.Truncate(e.pod, max(width/3, 8), "…"), e.text), width, "…")
 }
 
 // key does what the key asks for.
@@ -222,9 +223,9 @@ func (m *Model) lines() []string {
 	lines = append(lines, m.paint.title.Render(cell("EVENTS", m.width)))
 
 	var log []string
-	for _, line := range m.log {
-		if text == "" || contains(line, text) {
-			log = append(log, ansi.Truncate(line, m.width, "…"))
+	for _, e := range m.log {
+		if text == "" || contains(e.at+" "+e.pod+"  "+e.text, text) {
+			log = append(log, e.line(m.width))
 		}
 	}
 	room := space - shown

@@ -267,6 +267,13 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
+func TestLongPodNamesLeaveRoomForTheEvent(t *testing.T) {
+	e := entry{"12:00:00", strings.Repeat("long-", 20) + "0", "Normal Started: m"}
+	if diff := cmp.Diff("12:00:00 long-long-long-long…  Normal Started: m", e.line(62)); diff != "" {
+		t.Errorf("line (-want +got):\n%s", diff)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	begin := func() (*run, *Model, *int) {
 		source, interrupts := &run{}, 0
