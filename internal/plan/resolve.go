@@ -15,11 +15,13 @@ import (
 // Defaults are the values of a probe's fields that a marker leaves unset, and zero
 // means unset. All are in seconds but for the two thresholds, which count results.
 type Defaults struct {
+	// InitialDelaySeconds is the time from the start of a container to its first run.
 	InitialDelaySeconds int32
-	PeriodSeconds       int32
-	TimeoutSeconds      int32
-	SuccessThreshold    int32
-	FailureThreshold    int32
+	// PeriodSeconds is the time from the start of one run to that of the next, and
+	// TimeoutSeconds what one may take.
+	PeriodSeconds, TimeoutSeconds int32
+	// SuccessThreshold and FailureThreshold are how many equal results in a row count.
+	SuccessThreshold, FailureThreshold int32
 }
 
 // KubernetesDefaults returns the values that the documentation of core/v1 Probe gives.

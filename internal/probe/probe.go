@@ -56,6 +56,7 @@ type Target struct {
 	// changes with every restart, so the caller sets it before each run.
 	ContainerID string
 
+	// Of these, the one that Handler names is set.
 	Exec *Exec
 	HTTP *HTTP
 	TCP  *TCP
