@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/local/backoff"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
@@ -173,8 +175,8 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 			errs = append(errs, fmt.Errorf("%s: %s: must not be negative", flag.name, flag.value))
 		}
 	}
-	if o.CrashLoopMax > 0 && o.CrashLoopInitial > o.CrashLoopMax {
-		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s: must not be above --crash-loop-max, %s", o.CrashLoopInitial, o.CrashLoopMax))
+	if longest := cmp.Or(o.CrashLoopMax, backoff.DefaultMax); longest > 0 && o.CrashLoopInitial > longest {
+		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s: must not be above --crash-loop-max, %s", o.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)
 }
