@@ -197,8 +197,10 @@ func TestTerminateReachesTheGroup(t *testing.T) {
 	k := keeper(t)
 	folder := t.TempDir()
 	ready, told := filepath.Join(folder, "ready"), filepath.Join(folder, "told")
-	p, _, _ := run(t, k, `sh -c 'trap "echo 1 >`+told+`; exit" TERM; echo 1 >`+ready+`; while true; do sleep 0.05; done' &
-		trap "wait; exit 5" TERM; while true; do sleep 0.05; done`)
+	// What is ready comes last: by then both shells have their traps.
+	p, _, _ := run(t, k, `trap "wait; exit 5" TERM
+		sh -c 'trap "echo 1 >`+told+`; exit" TERM; echo 1 >`+ready+`; while true; do sleep 0.05; done' &
+		while true; do sleep 0.05; done`)
 	pid(t, ready)
 	p.Terminate()
 	await(t, "the end", p.Done())
