@@ -111,7 +111,7 @@ func (r *reporter) ProbeChanged(key probeid.Key, state streak.State, transition 
 			"from", string(transition.From), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
 	case before.Message != state.Message:
-		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()})
+		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()}, state.LastTransition)
 		r.wakeBy(later(now, due))
 	default:
 		r.wakeBy(now.Add(lookInterval))

@@ -64,12 +64,15 @@ func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger 
 // Status returns what stands reported.
 func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 
-// MessageDue returns when a probe's message may be reported again while its state stays.
-func (l Ledger) MessageDue(id ID) time.Time {
-	if at, found := l.messageAt[id]; found {
-		return at.Add(MessageInterval)
+// MessageDue returns when a probe's message may be reported again while its state stays
+// as reported. Where the state has left and come back since, at transition, that is at
+// once: within one second, the times on the wire don't tell the one state from the other.
+func (l Ledger) MessageDue(id ID, transition time.Time) time.Time {
+	at, found := l.messageAt[id]
+	if !found || transition.After(at) {
+		return time.Time{}
 	}
-	return time.Time{}
+	return at.Add(MessageInterval)
 }
 
 // Event is a change of a reported state that the pod's users are told of.

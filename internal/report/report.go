@@ -145,7 +145,7 @@ func (d *decider) probe(
 		return fresh
 	}
 	if fresh.Message != reported.Message {
-		if due := d.ledger.MessageDue(id); due.After(d.now) {
+		if due := d.ledger.MessageDue(id, state.LastTransition); due.After(d.now) {
 			d.again(due)
 			return reported
 		}

@@ -124,6 +124,12 @@ func TestDecideOneProbe(t *testing.T) {
 			now:    3,
 			want:   report.Decision{Status: before, Next: at(5)},
 		},
+		"the message of a state that left and came back within a second does not wait": {
+			ledger: report.Read(status()).Wrote(at(0.5), before),
+			state:  new(known(succeeded, "fine", 0.9, 0.9)),
+			now:    0.9,
+			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 0, 0))), Write: true},
+		},
 		"a message is reported after its interval": {
 			ledger: report.Read(status()).Wrote(at(0), before),
 			state:  new(known(succeeded, "fine", 4, 0)),

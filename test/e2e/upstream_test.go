@@ -62,9 +62,17 @@ func TestUpstreamCRDs(t *testing.T) {
 	s.podIs("moved", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"))
 
 	marker := &appsv1alpha1.PodProbeMarker{}
-	must(t, s.client.Get(t.Context(), s.key("moved"), marker))
-	if marker.Status.MatchedPods != 1 || len(marker.Status.Conditions) != 0 {
-		t.Errorf("status %+v, want one matched pod and, with these CRDs, no conditions", marker.Status)
+	s.eventually("the marker's status counts the pod", func(ctx context.Context) error {
+		if err := s.client.Get(ctx, s.key("moved"), marker); err != nil {
+			return err
+		}
+		if marker.Status.MatchedPods != 1 {
+			return fmt.Errorf("status %+v, want one matched pod", marker.Status)
+		}
+		return nil
+	})
+	if len(marker.Status.Conditions) != 0 {
+		t.Errorf("conditions %v, which these CRDs don't have", marker.Status.Conditions)
 	}
 	must(t, s.client.Delete(t.Context(), marker))
 	s.podIs("moved", lacksCondition("test.dev/ok"), lacksLabel("ok"))
