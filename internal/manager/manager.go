@@ -63,12 +63,37 @@ type Options struct {
 	// MetricsBindAddress and HealthProbeBindAddress are the addresses of the two
 	// servers, host and port; "0" serves nothing.
 	MetricsBindAddress, HealthProbeBindAddress string
+	// PprofBindAddress is where profiles are served, host and port; empty or "0" serves
+	// none. Profiles tell much: the host is to be a loopback address.
+	PprofBindAddress string
+	// Disabled is whether no controller runs, the gate PodProbeMarkerGate being off. Plans
+	// and marks stay as they are.
+	Disabled bool
+	// Serverless is whether pods of virtual kubelets are served, the gate
+	// EnablePodProbeMarkerOnServerless being on. It has no effect in a manager that is
+	// Disabled.
+	Serverless bool
+	// Concurrency is how much the controllers do at a time.
+	Concurrency Concurrency
 	// Defaults are for the fields of probes that markers leave unset.
 	Defaults plan.Defaults
 	// Registry takes the manager's own metrics.
 	Registry prometheus.Registerer
 	// Logger takes what the manager and its controllers log.
 	Logger logr.Logger
+}
+
+// Concurrency is how many objects each controller works on at once. Zero takes the
+// controller's own default.
+type Concurrency struct {
+	// NodeProbe counts nodes, whose plans are compiled and written.
+	NodeProbe int
+	// PodMark counts pods, which are marked.
+	PodMark int
+	// Marker counts markers, whose status and finalizer are kept.
+	Marker int
+	// Serverless counts pods of virtual kubelets, which are annotated.
+	Serverless int
 }
 
 // Manager runs the controllers.
@@ -98,11 +123,20 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		PprofBindAddress:              options.PprofBindAddress,
 		GracefulShutdownTimeout:       &grace,
 		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := addHealth(mgr); err != nil {
+		return nil, err
+	}
+	m := &Manager{manager: mgr}
+	if options.Disabled {
+		options.Logger.Info("Running no controllers, PodProbeMarkerGate is off: plans and marks stay as they are")
+		return m, nil
 	}
 	if err := startInformers(ctx, mgr.GetCache()); err != nil {
 		return nil, err
@@ -110,10 +144,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err := addControllers(cfg, mgr, options); err != nil {
 		return nil, err
 	}
-	if err := addHealth(mgr); err != nil {
-		return nil, err
-	}
-	return &Manager{manager: mgr}, nil
+	return m, nil
 }
 
 // Run runs the controllers until the context ends, which is no error, or until the
@@ -170,19 +201,19 @@ func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, options Options) 
 	if err != nil {
 		return err
 	}
-	informers, compiler := mgr.GetCache(), plan.NewCompiler()
+	informers, compiler, workers := mgr.GetCache(), plan.NewCompiler(), options.Concurrency
 	return errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Cache: informers, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
 			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers),
+		}).Add(mgr, informers, workers.NodeProbe),
 		podmark.New(podmark.Options{
 			Cache: informers, Pods: apply.NewPods(metadataClient),
 			Compiler: compiler, Defaults: options.Defaults, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers),
+		}).Add(mgr, informers, workers.PodMark),
 		marker.New(marker.Options{
 			Cache: informers, Markers: apply.NewMarkers(mgr.GetClient()),
 			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers),
+		}).Add(mgr, informers, workers.Marker),
 	)
 }

@@ -4,6 +4,8 @@
 package nodeprobe
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -14,15 +16,16 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// concurrency is how many nodes are compiled at once. A compile is short; its write
+// DefaultConcurrency is how many nodes are compiled at once. A compile is short; its write
 // waits for the API server.
-const concurrency = 16
+const DefaultConcurrency = 16
 
-// Add runs the Reconciler under the manager, fed from the informers.
-func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
+// Add runs the Reconciler under the manager, fed from the informers, with at most
+// concurrency reconciles at once, or DefaultConcurrency where that is zero.
+func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return controller.Add(mgr, "nodeprobe", r, concurrency,
+	return controller.Add(mgr, "nodeprobe", r, cmp.Or(concurrency, DefaultConcurrency),
 		source.Kind(informers, node, r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),

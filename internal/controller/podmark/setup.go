@@ -4,6 +4,8 @@
 package podmark
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -13,12 +15,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// concurrency is how many pods are written at once. The work is the API server's.
-const concurrency = 32
+// DefaultConcurrency is how many pods are written at once. The work is the API server's.
+const DefaultConcurrency = 32
 
-// Add runs the Reconciler under the manager, fed from the informers.
-func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache) error {
-	return controller.Add(mgr, "podmark", r, concurrency,
+// Add runs the Reconciler under the manager, fed from the informers, with at most
+// concurrency reconciles at once, or DefaultConcurrency where that is zero.
+func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controller.Add(mgr, "podmark", r, cmp.Or(concurrency, DefaultConcurrency),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.reportEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()))
