@@ -13,7 +13,66 @@ app.kubernetes.io/component: {{ . }}
 
 {{/* A component's image. Takes a dict of root and component. */}}
 {{- define "seamark.image" -}}
-{{ .root.Values.image.registry }}/seamark-{{ .component }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- $image := (index .root.Values .component).image }}
+{{- $name := printf "%s/%s" .root.Values.image.registry $image.repository }}
+{{- if $image.digest }}
+{{- printf "%s@%s" $name $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name (.root.Values.image.tag | default .root.Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+
+{{/* Go's soft memory limit: nine tenths of the container's, so that the collector works
+harder before the kernel ends the program. Takes a component's resources. */}}
+{{- define "seamark.memoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" . | toString }}
+{{- if regexMatch "^[0-9]+Mi$" $limit }}
+{{- div (mul (trimSuffix "Mi" $limit | int64) 9) 10 }}MiB
+{{- else if regexMatch "^[0-9]+Gi$" $limit }}
+{{- div (mul (trimSuffix "Gi" $limit | int64) 9216) 10 }}MiB
+{{- end }}
+{{- end }}
+
+{{/* A component's configuration, or nothing where all is default. Takes a dict of root,
+component and kind. */}}
+{{- define "seamark.config" -}}
+{{- $config := deepCopy (index .root.Values .component).config }}
+{{- if and (eq .component "manager") .root.Values.featureGates }}
+{{- $_ := set $config "featureGates" .root.Values.featureGates }}
+{{- end }}
+{{- if $config }}
+{{- toYaml (merge (dict "apiVersion" "config.seamark.dev/v1alpha1" "kind" .kind) $config) }}
+{{- end }}
+{{- end }}
+
+{{/* Settings of a component's pods that users choose. Takes a dict of root and component. */}}
+{{- define "seamark.pod" -}}
+{{- $values := index .root.Values .component }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- include "seamark.hookPod" . }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Those of them that the pods of hooks have as well. */}}
+{{- define "seamark.hookPod" -}}
+{{- $values := index .root.Values .component }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* What no container of Seamark needs. */}}
@@ -22,4 +81,13 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+{{- end }}
+
+{{/* The user of the manager's image, who owns nothing. */}}
+{{- define "seamark.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
 {{- end }}
