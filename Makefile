@@ -77,17 +77,24 @@ images: build ## Make the images' archives in .cluster/images, without Docker.
 	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-agent:$(IMAGE_TAG) --out $(IMAGES)/seamark-agent.tar \
 		--user 0 --entrypoint /seamark-agent --file $(CURDIR)/bin/seamark-agent=/seamark-agent
 
-# All nodes of the local cluster share one file system, so each agent finds its own runtime by its
-# node's name. The digests make a rebuilt program roll its own pods, and no others.
+# What the chart is told of the local cluster. All its nodes share one file system, so each agent finds its own
+# runtime by its node's name. The digests make a rebuilt program roll its own pods, and no others.
+LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
+	--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
+	--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
+	--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
+	--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock'
+
+# One argument a line, for those who call helm themselves.
+.PHONY: local-values
+local-values:
+	@printf '%s\n' $(LOCAL_VALUES)
+
 .PHONY: install
 install: cluster-up images ## Install Seamark's chart in the cluster, or update it to what is built now.
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar
 	@$(TOOL) helm upgrade --install seamark charts/seamark --kubeconfig $(CLUSTER_DIR)/kubeconfig \
-		--namespace seamark-system --create-namespace --set-string image.tag=$(IMAGE_TAG) \
-		--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
-		--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
-		--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
-		--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock' \
+		--namespace seamark-system --create-namespace $(LOCAL_VALUES) \
 		--wait --timeout 3m || { $(KUBECTL) -n seamark-system get pods -o wide; $(KUBECTL) -n seamark-system get events --sort-by=.lastTimestamp | tail -20; exit 1; }
 
 ##@ Tests
