@@ -116,9 +116,11 @@ func New(options Options) (*Agent, error) {
 		Rand:    options.Rand,
 	})
 	a.follower = &follower{watched: a.watched, runner: a.worker, report: a.reporter, log: options.Log.WithName("plan")}
-	planned := func() int { return int(a.follower.probes.Load()) }
-	a.tracker = cri.NewTracker(options.Runtime, func() bool { return planned() > 0 }, a.callbacks(), options.Log.WithName("runtime"))
-	options.Metrics.Watch(planned, commands.Queued)
+	wanted := func() bool { return a.follower.probes.Load() > 0 }
+	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
+	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
+		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: commands.Queued,
+	})
 	return a, nil
 }
 
@@ -140,16 +142,25 @@ func (a *Agent) callbacks() cri.Callbacks {
 
 // observe counts a run, and logs why one could not be judged.
 func (a *Agent) observe(run worker.Run) {
-	result := agentmetrics.ResultFailure
-	switch {
-	case run.Err != nil:
-		result = agentmetrics.ResultError
+	if run.Err != nil {
 		a.options.Log.V(1).Info("nothing could be told", "probe", run.Key.String(), "podUID", run.Key.PodUID,
 			"container", run.Key.Name, "reason", run.Err.Error())
-	case run.Outcome.Success:
-		result = agentmetrics.ResultSuccess
 	}
-	a.options.Metrics.Probed(string(run.Handler), result, run.Duration)
+	a.options.Metrics.Probed(run.Handler, resultOf(run), run.Duration)
+}
+
+// resultOf is what the metrics call the run.
+func resultOf(run worker.Run) agentmetrics.Result {
+	switch {
+	case run.Err != nil && probe.TimedOut(run.Err), run.Outcome.TimedOut:
+		return agentmetrics.ResultTimeout
+	case run.Err != nil:
+		return agentmetrics.ResultError
+	case run.Outcome.Success:
+		return agentmetrics.ResultSuccess
+	default:
+		return agentmetrics.ResultFailure
+	}
 }
 
 // Run probes and reports until ctx ends. Then it stops probing, writes what is left to be

@@ -15,9 +15,9 @@ const runtimeTimeout = 30 * time.Second
 
 // Connect finds the node's container runtime and connects to it. An endpoint that is not
 // empty, unix:///path or a bare path, says where it is; else the well-known sockets are
-// tried. called is told the name of each method before each call. The error names what
+// tried. called is told of each call, as by cri.Dial. The error names what
 // was tried.
-func Connect(ctx context.Context, endpoint string, called func(method string)) (*cri.Client, error) {
+func Connect(ctx context.Context, endpoint string, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
 	endpoint, err := cri.Discover(endpoint, cri.Answers(ctx))

@@ -44,9 +44,10 @@ type follower struct {
 	report  planReporter
 	log     logr.Logger
 
-	// synced is whether a first plan is in force; probes counts the probes of the newest.
-	synced atomic.Bool
-	probes atomic.Int64
+	// synced is whether a first plan is in force, and inForce its generation; probes
+	// counts the probes of the newest.
+	synced          atomic.Bool
+	probes, inForce atomic.Int64
 
 	// uid, generation and started are those of the plan handed on last.
 	uid        types.UID
@@ -103,6 +104,7 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	f.log.V(1).Info("plan changed", "generation", plan.Generation, "pods", len(plan.Pods), "probes", len(probes))
 	f.runner.SetPlan(probes, func() {
 		f.report.InForce(object)
+		f.inForce.Store(plan.Generation)
 		f.synced.Store(true)
 	})
 }

@@ -9,6 +9,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -30,8 +31,17 @@ const MaxMessageBytes = 1024
 type Outcome struct {
 	// Success is whether the container passed.
 	Success bool
+	// TimedOut is whether it failed because nothing came within the timeout.
+	TimedOut bool
 	// Message is what it said: valid UTF-8 of at most MaxMessageBytes.
 	Message string
+}
+
+// TimedOut tells whether an error says that time ran out, as those of net, net/http and
+// context do.
+func TimedOut(err error) bool {
+	var timed interface{ Timeout() bool }
+	return errors.As(err, &timed) && timed.Timeout()
 }
 
 // Handler is the kind of a probe.

@@ -39,15 +39,16 @@ type Client struct {
 
 // Dial connects to the runtime at an endpoint, unix:///path or a bare path, and returns
 // once it has answered. None within 30 seconds, or before ctx ends, is an error that says
-// what hindered it; a server without the CRI v1 is one at once. Where called is not nil, it is called with the short
-// name of each method before each call to the runtime, from many goroutines.
-func Dial(ctx context.Context, endpoint string, called func(method string)) (*Client, error) {
+// what hindered it; a server without the CRI v1 is one at once. Where called is not nil, it is
+// called after each call to the runtime, from many goroutines, with the method's short
+// name, how long the answer took, and its error. Of a stream that is its opening.
+func Dial(ctx context.Context, endpoint string, called func(method string, took time.Duration, err error)) (*Client, error) {
 	endpoint, err := endpointOf(endpoint)
 	if err != nil {
 		return nil, err
 	}
 	if called == nil {
-		called = func(string) {}
+		called = func(string, time.Duration, error) {}
 	}
 	conn, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -56,12 +57,16 @@ func Dial(ctx context.Context, endpoint string, called func(method string)) (*Cl
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
 		grpc.WithConnectParams(connectParams()),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			called(path.Base(method))
-			return invoke(ctx, method, request, reply, cc, options...)
+			start := time.Now()
+			err := invoke(ctx, method, request, reply, cc, options...)
+			called(path.Base(method), time.Since(start), err)
+			return err
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			called(path.Base(method))
-			return open(ctx, desc, cc, method, options...)
+			start := time.Now()
+			stream, err := open(ctx, desc, cc, method, options...)
+			called(path.Base(method), time.Since(start), err)
+			return stream, err
 		}),
 	)
 	if err != nil {

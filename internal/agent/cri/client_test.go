@@ -34,7 +34,7 @@ var _ exec.Runner = (*Client)(nil)
 const patience = 20 * time.Second
 
 // dial connects to a runtime until the test ends.
-func dial(t *testing.T, socket string, called func(string)) *Client {
+func dial(t *testing.T, socket string, called func(string, time.Duration, error)) *Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -227,7 +227,10 @@ func TestDialCountsCalls(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	var mu sync.Mutex
 	calls := map[string]int{}
-	client := dial(t, runtime.Socket(), func(method string) {
+	client := dial(t, runtime.Socket(), func(method string, _ time.Duration, err error) {
+		if err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		calls[method]++

@@ -13,48 +13,72 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-func TestMetrics(t *testing.T) {
+// all makes every metric, with at least one series each.
+func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	m := agent.New(registry)
-	m.Watch(func() int { return 12 }, func() int { return 3 })
-	m.Probed("exec", agent.ResultFailure, time.Second)
-	m.Probed("exec", agent.ResultFailure, time.Second)
+	number := func(n int64) func() int64 { return func() int64 { return n } }
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: func() int { return 3 }})
+	m.RuntimeCalled("ExecSync", time.Second, errors.New("away"))
+	return registry, m
+}
+
+func TestMetrics(t *testing.T) {
+	registry, m := all(t)
+	m.Probed(probe.HandlerExec, agent.ResultTimeout, time.Second)
+	m.Probed(probe.HandlerExec, agent.ResultTimeout, time.Second)
 	m.Changed("Failed")
 	m.Reported(100, nil)
-	m.Reported(50, errors.New("away"))
-	m.RuntimeCalled("ExecSync")
+	m.Reported(5000, errors.New("away"))
 	m.EventWritten(nil)
 	m.Waited(time.Second)
-	want := `
+	const want = `
 # HELP seamark_agent_events_total Events on pods, by result: success, or error where the API server refused one.
 # TYPE seamark_agent_events_total counter
+seamark_agent_events_total{result="error"} 0
 seamark_agent_events_total{result="success"} 1
 # HELP seamark_agent_exec_queue_length Exec probes that wait for a free place.
 # TYPE seamark_agent_exec_queue_length gauge
 seamark_agent_exec_queue_length 3
-# HELP seamark_agent_planned_probes Probes in the plan that is in force.
+# HELP seamark_agent_info The agent's node and version; always 1.
+# TYPE seamark_agent_info gauge
+seamark_agent_info{node="node-1",version="v1"} 1
+# HELP seamark_agent_plan_generation Generation of the plan that is in force; 0 before the first.
+# TYPE seamark_agent_plan_generation gauge
+seamark_agent_plan_generation 7
+# HELP seamark_agent_planned_probes Probes in the newest plan.
 # TYPE seamark_agent_planned_probes gauge
 seamark_agent_planned_probes 12
-# HELP seamark_agent_probes_total Runs of probes, by handler and by result: success, failure, or error where nothing could be told.
-# TYPE seamark_agent_probes_total counter
-seamark_agent_probes_total{handler="exec",result="failure"} 2
-# HELP seamark_agent_report_bytes_total Bytes of all writes of the NodePodProbe's status.
-# TYPE seamark_agent_report_bytes_total counter
-seamark_agent_report_bytes_total 150
+# HELP seamark_agent_report_size_bytes Size of the writes of the NodePodProbe's status.
+# TYPE seamark_agent_report_size_bytes histogram
+seamark_agent_report_size_bytes_bucket{le="256"} 1
+seamark_agent_report_size_bytes_bucket{le="1024"} 1
+seamark_agent_report_size_bytes_bucket{le="4096"} 1
+seamark_agent_report_size_bytes_bucket{le="16384"} 2
+seamark_agent_report_size_bytes_bucket{le="65536"} 2
+seamark_agent_report_size_bytes_bucket{le="262144"} 2
+seamark_agent_report_size_bytes_bucket{le="1.048576e+06"} 2
+seamark_agent_report_size_bytes_bucket{le="+Inf"} 2
+seamark_agent_report_size_bytes_sum 5100
+seamark_agent_report_size_bytes_count 2
 # HELP seamark_agent_report_writes_total Writes of the NodePodProbe's status, by result: success or error.
 # TYPE seamark_agent_report_writes_total counter
 seamark_agent_report_writes_total{result="error"} 1
 seamark_agent_report_writes_total{result="success"} 1
-# HELP seamark_agent_runtime_calls_total Calls to the container runtime, by method.
+# HELP seamark_agent_runtime_calls_total Calls to the container runtime, by method and result: success, or error, which includes commands that time out.
 # TYPE seamark_agent_runtime_calls_total counter
-seamark_agent_runtime_calls_total{method="ExecSync"} 1
+seamark_agent_runtime_calls_total{method="ExecSync",result="error"} 1
 # HELP seamark_agent_transitions_total Changes of a probe's state, by the new state.
 # TYPE seamark_agent_transitions_total counter
 seamark_agent_transitions_total{state="Failed"} 1
+seamark_agent_transitions_total{state="Succeeded"} 0
+seamark_agent_transitions_total{state="Unknown"} 0
 `
-	names := []string{}
+	var names []string
 	for line := range strings.Lines(want) {
 		if name, found := strings.CutPrefix(line, "# TYPE "); found {
 			names = append(names, strings.Fields(name)[0])
@@ -63,6 +87,45 @@ seamark_agent_transitions_total{state="Failed"} 1
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
+}
+
+// Each kind of probe has a series for each result from the start: an increase from
+// nothing would go unseen.
+func TestRunsStartAtZero(t *testing.T) {
+	registry, _ := all(t)
+	if n, err := testutil.GatherAndCount(registry, "seamark_agent_probes_total"); err != nil || n != 4*4 {
+		t.Errorf("%d series of runs, %v; want 4 handlers with 4 results each", n, err)
+	}
+}
+
+func TestLastReport(t *testing.T) {
+	registry, m := all(t)
+	last := func() float64 {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "seamark_agent_last_report_timestamp_seconds" {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("no time of the last report")
+		return 0
+	}
+	m.Reported(1, errors.New("away"))
+	if got := last(); got != 0 {
+		t.Errorf("last report at %v after a failed one, want 0", got)
+	}
+	before := float64(time.Now().Unix())
+	m.Reported(1, nil)
+	if got := last(); got < before {
+		t.Errorf("last report at %v, want %v or later", got, before)
+	}
+}
+
+func TestLint(t *testing.T) {
+	registry, _ := all(t)
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v %v", problems, err)
 	}

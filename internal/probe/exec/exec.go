@@ -78,7 +78,7 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 		return probe.Outcome{}, fmt.Errorf("run a command in container %s: %w", target.ContainerID, context.Cause(ctx))
 	case errors.Is(err, context.DeadlineExceeded):
 		why := fmt.Appendf(nil, "timed out after %s", target.Timeout)
-		return probe.Outcome{Message: probe.Message(why, stdout, stderr)}, nil
+		return probe.Outcome{TimedOut: true, Message: probe.Message(why, stdout, stderr)}, nil
 	case err != nil:
 		return probe.Outcome{}, fmt.Errorf("run a command in container %s: %w", target.ContainerID, err)
 	}

@@ -56,8 +56,8 @@ func TestProbeJudges(t *testing.T) {
 		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probe.Outcome{Message: "busy\n2 players"}},
 		"failure without output": {runner: result("", "\n", 137, nil), want: probe.Outcome{Message: "exited with code 137"}},
 		"a negative exit code":   {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
-		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{Message: "timed out after 1s"}},
-		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{Message: "timed out after 1s\nhalf\nway"}},
+		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}},
+		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s\nhalf\nway"}},
 		"100 KiB that are no UTF-8": {
 			runner: result(strings.Repeat("\xff", 100<<10), "boom", 1, nil),
 			want:   probe.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
@@ -107,7 +107,7 @@ func TestProbeOutlastsTheRuntime(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
 		}
-		if diff := cmp.Diff(probe.Outcome{Message: "timed out after 1s"}, got); diff != "" {
+		if diff := cmp.Diff(probe.Outcome{TimedOut: true, Message: "timed out after 1s"}, got); diff != "" {
 			t.Errorf("Probe() (-want +got):\n%s", diff)
 		}
 		if took := time.Since(start); took != 2*time.Second {

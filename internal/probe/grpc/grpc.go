@@ -64,12 +64,16 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 	defer func() { _ = conn.Close() }()
 
 	if !connected(ctx, conn) {
-		return failure("timeout: no gRPC connection to %s within %s: %s", target.GRPC.Address, target.Timeout, dialer.last()), nil
+		outcome := failure("timeout: no gRPC connection to %s within %s: %s", target.GRPC.Address, target.Timeout, dialer.last())
+		outcome.TimedOut = true
+		return outcome, nil
 	}
 	response, err := grpc_health_v1.NewHealthClient(conn).
 		Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: target.GRPC.Service})
 	if err != nil {
-		return failure("%s", explain(err, target.GRPC.Service, target.Timeout)), nil
+		outcome := failure("%s", explain(err, target.GRPC.Service, target.Timeout))
+		outcome.TimedOut = status.Code(err) == codes.DeadlineExceeded
+		return outcome, nil
 	}
 	if response.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failure("service unhealthy (responded with %q)", response.GetStatus()), nil

@@ -111,6 +111,9 @@ func TestProbe(t *testing.T) {
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
 			}
+			if want := tc.target.Timeout < timeout; got.TimedOut != want {
+				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
+			}
 		})
 	}
 }

@@ -74,7 +74,7 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 		return probe.Outcome{}, fmt.Errorf("GET %s: %w", target.HTTP.URL, context.Cause(ctx))
 	}
 	if err != nil {
-		return probe.Outcome{Message: probe.Message([]byte(err.Error()))}, nil
+		return probe.Outcome{TimedOut: probe.TimedOut(err), Message: probe.Message([]byte(err.Error()))}, nil
 	}
 	defer func() { _ = response.Body.Close() }()
 

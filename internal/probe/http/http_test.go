@@ -187,7 +187,7 @@ func TestProbeOfRawServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, "http://"+tc.address+"/", tc.timeout))
 			if tc.unknown {
-				if err == nil || !strings.Contains(err.Error(), tc.says) {
+				if err == nil || !strings.Contains(err.Error(), tc.says) || probe.TimedOut(err) != (tc.timeout < timeout) {
 					t.Fatalf("Probe() = %+v, %v, want an error with %q", got, err, tc.says)
 				}
 				return
@@ -197,6 +197,9 @@ func TestProbeOfRawServers(t *testing.T) {
 			}
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			}
+			if want := tc.timeout < timeout; got.TimedOut != want {
+				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func (Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, er
 	case ctx.Err() != nil:
 		return probe.Outcome{}, fmt.Errorf("connect to %s: %w", target.TCP.Address, context.Cause(ctx))
 	case err != nil:
-		return probe.Outcome{Message: probe.Message([]byte(err.Error()))}, nil
+		return probe.Outcome{TimedOut: probe.TimedOut(err), Message: probe.Message([]byte(err.Error()))}, nil
 	default:
 		return probe.Outcome{Success: true}, nil
 	}

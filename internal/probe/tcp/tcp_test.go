@@ -53,6 +53,9 @@ func TestProbe(t *testing.T) {
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
 			}
+			if want := tc.timeout < time.Second; got.TimedOut != want {
+				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
+			}
 			if tc.want && got.Message != "" {
 				t.Errorf("message %q, want none", got.Message)
 			}

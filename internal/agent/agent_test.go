@@ -1,0 +1,37 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/agent/worker"
+	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/probe"
+)
+
+func TestResultOf(t *testing.T) {
+	cases := map[string]struct {
+		run  worker.Run
+		want agentmetrics.Result
+	}{
+		"passed":                {run: worker.Run{Outcome: probe.Outcome{Success: true}}, want: "success"},
+		"failed":                {run: worker.Run{}, want: "failure"},
+		"failed at its timeout": {run: worker.Run{Outcome: probe.Outcome{TimedOut: true}}, want: "timeout"},
+		"broke off":             {run: worker.Run{Err: errors.New("unexpected EOF")}, want: "error"},
+		"broke off at its timeout": {
+			run: worker.Run{Err: fmt.Errorf("read the body: %w", context.DeadlineExceeded)}, want: "timeout",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := resultOf(tc.run); got != tc.want {
+				t.Errorf("resultOf() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
