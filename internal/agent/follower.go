@@ -54,6 +54,8 @@ type follower struct {
 	generation int64
 	started    bool
 	problems   map[string]error
+	// waiting are the states restored at the start of probes that could not be run yet.
+	waiting report.States
 }
 
 // run follows the object until ctx ends.
@@ -84,20 +86,22 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// put hands a plan on. States are restored for the first one: later, the worker knows
-// better.
+// put hands a plan on. States are restored from what is reported with the first one:
+// later, the worker knows better. What the first one has of probes that can't be run, such
+// as those that OpenKruise planned without their defaults, waits until they can.
 func (f *follower) put(object *v1alpha1.NodePodProbe) {
-	plan, restored := planOf(object), report.States{}
+	plan := planOf(object)
 	if object != nil {
 		f.uid, f.generation = object.UID, object.Generation
 		if !f.started {
-			restored = report.Restore(plan, object.Status)
+			f.waiting = report.Restore(plan, object.Status)
 		}
 	} else {
 		f.uid, f.generation = "", 0
 	}
 	f.started = true
-	probes, problems := probesOf(plan, restored)
+	probes, problems := probesOf(plan, f.waiting)
+	f.waiting = unstarted(plan, probes, f.waiting)
 	f.complain(problems)
 	f.probes.Store(int64(len(probes)))
 	f.report.Announce(plan)

@@ -71,6 +71,36 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#pFailed", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2"},
 		},
+		"a state waits until its probe can be run": {
+			play: func(w *watched) {
+				object := planned("a", 1, "m#p", "m#q")
+				object.Status = statusOf("m#p", failed)
+				object.Spec.PodProbes[0].Probes[0].Probe.TimeoutSeconds = 0
+				w.set(object)
+				for generation := range int64(2) {
+					pass(time.Second)
+					w.set(planned("a", generation+2, "m#p", "m#q"))
+				}
+			},
+			want: []string{
+				"0s run m#q", "0s in force: a/1", "1s run m#pFailed m#q", "1s in force: a/2", "2s run m#p m#q", "2s in force: a/3",
+			},
+		},
+		"a state that waits goes with its probe": {
+			play: func(w *watched) {
+				object := planned("a", 1, "m#p")
+				object.Status = statusOf("m#p", failed)
+				object.Spec.PodProbes[0].Probes[0].Probe.TimeoutSeconds = 0
+				w.set(object)
+				pass(time.Second)
+				w.set(planned("a", 2, "m#q"))
+				pass(time.Second)
+				w.set(planned("a", 3, "m#p"))
+			},
+			want: []string{
+				"0s run", "0s in force: a/1", "1s run m#q", "1s in force: a/2", "2s run m#p", "2s in force: a/3",
+			},
+		},
 		"a changed status is no changed plan": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))

@@ -45,6 +45,25 @@ func probesOf(plan report.Plan, restored report.States) (probes []worker.Probe, 
 	return probes, problems
 }
 
+// unstarted returns those of the states whose probes are planned and not among those that
+// are run.
+func unstarted(plan report.Plan, run []worker.Probe, states report.States) report.States {
+	rest := report.States{}
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		for j := range pod.Probes {
+			key, err := report.KeyOf(pod, &pod.Probes[j])
+			if state, found := states[key]; err == nil && found {
+				rest[key] = state
+			}
+		}
+	}
+	for i := range run {
+		delete(rest, run[i].Key)
+	}
+	return rest
+}
+
 func probeOf(pod *v1alpha1.PodProbe, planned *v1alpha1.ContainerProbe) (worker.Probe, error) {
 	key, err := report.KeyOf(pod, planned)
 	if err != nil {

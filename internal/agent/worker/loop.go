@@ -69,13 +69,11 @@ func (l *loop) setPlan(now time.Time, probes []Probe) {
 
 // add takes a probe into the plan.
 func (l *loop) add(now time.Time, p *Probe, first bool) {
-	e := &entry{probe: *p, index: -1}
+	notBefore := now
 	if first {
-		spread := time.Duration(l.options.Rand() * float64(p.Policy.Period))
-		e.judge = streak.Restore(p.Policy, now.Add(spread), p.Restored)
-	} else {
-		e.judge = streak.New(p.Policy, now)
+		notBefore = now.Add(time.Duration(l.options.Rand() * float64(p.Policy.Period)))
 	}
+	e := &entry{probe: *p, judge: streak.Restore(p.Policy, notBefore, p.Restored), index: -1}
 	l.entries[p.Key] = e
 	if l.members[p.Key.Container] == nil {
 		l.members[p.Key.Container] = map[probeid.Key]*entry{}

@@ -50,7 +50,7 @@ type Probe struct {
 	PodIP string
 	// Target is what to run. Its ContainerID is filled in for each run.
 	Target probe.Target
-	// Restored is the state to start from. It counts in the first plan only.
+	// Restored is the state to start from. It counts where the plan before lacks the probe.
 	Restored streak.State
 }
 

@@ -213,11 +213,24 @@ func TestWorker(t *testing.T) {
 				pass(time.Second)
 				b.plan()
 				pass(time.Second)
-				b.plan(planned("p", restored(v1alpha1.ProbeFailed)))
+				b.plan(planned("p"))
 				pass(time.Second)
 			},
 			runs: map[string][]string{"p": {"0s a", "2s a"}},
 			told: []string{"0s p >Succeeded", "1s p gone", "2s p >Succeeded"},
+		},
+		"a probe that comes late starts at once, from its restored state": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p", restored(v1alpha1.ProbeFailed)))
+				pass(time.Second)
+				b.plan(planned("p", restored(v1alpha1.ProbeUnknown)))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"1s a"}},
+			told: []string{"1s p Failed>Succeeded"},
 		},
 		"an overrun is followed by one run, not by all it delayed": {
 			play: func(b *bench) {
