@@ -77,6 +77,8 @@ type Options struct {
 	Concurrency Concurrency
 	// Defaults are for the fields of probes that markers leave unset.
 	Defaults plan.Defaults
+	// Version is the program's, which the metrics tell.
+	Version string
 	// Registry takes the manager's own metrics.
 	Registry prometheus.Registerer
 	// Logger takes what the manager and its controllers log.
@@ -141,7 +143,11 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err := startInformers(ctx, mgr.GetCache()); err != nil {
 		return nil, err
 	}
-	if err := addControllers(cfg, mgr, options); err != nil {
+	counters, err := addMetrics(ctx, mgr, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := addControllers(cfg, mgr, counters, options); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -188,14 +194,10 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, options Options) error {
+func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
-	}
-	counters, err := metrics.New(options.Registry)
-	if err != nil {
-		return err
 	}
 	recorder, err := addRecorder(cfg, mgr)
 	if err != nil {

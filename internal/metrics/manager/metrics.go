@@ -1,9 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds the metrics that are the manager's own: how often it writes,
-// and how long a report takes to become a mark. Queues, reconciles and requests are
-// counted by controller-runtime and client-go.
+// Package manager holds the metrics that are the manager's own: how often it writes, how
+// long a report takes to become a mark, and, read at each scrape, in which states the pods
+// are and which plans are in force. Queues, reconciles and requests are counted by
+// controller-runtime and client-go. Labels name markers, probes and nodes, never pods.
 package manager
 
 import (
@@ -28,7 +29,7 @@ const (
 	MarkFailed  = "failed"
 )
 
-// Metrics are the manager's own metrics. No label holds the name of an object.
+// Metrics are what the manager counts as it works. No label holds the name of an object.
 type Metrics struct {
 	planWrites   *prometheus.CounterVec
 	markWrites   *prometheus.CounterVec
@@ -72,6 +73,14 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 		return nil, fmt.Errorf("registering the manager's metrics: %w", err)
 	}
 	return m, nil
+}
+
+// Info returns the metric that tells the program's version, to be registered.
+func Info(version string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seamark_manager_info", Help: "The manager's version; always 1.",
+		ConstLabels: prometheus.Labels{"version": version},
+	}, func() float64 { return 1 })
 }
 
 // PlanWritten counts a write of a NodePodProbe.

@@ -1,0 +1,225 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// npp is a NodePodProbe that plans the probes for each of the pods, of the namespace ns.
+func npp(node string, generation, observed int64, pods ...v1alpha1.PodProbe) *v1alpha1.NodePodProbe {
+	return &v1alpha1.NodePodProbe{
+		ObjectMeta: metav1.ObjectMeta{Name: node, UID: types.UID("uid-" + node), Generation: generation},
+		Spec:       v1alpha1.NodePodProbeSpec{PodProbes: pods},
+		Status:     v1alpha1.NodePodProbeStatus{ObservedGeneration: observed},
+	}
+}
+
+func pod(name string, probes ...string) v1alpha1.PodProbe {
+	p := v1alpha1.PodProbe{Namespace: "ns", Name: name, UID: name}
+	for _, probe := range probes {
+		p.Probes = append(p.Probes, v1alpha1.ContainerProbe{Name: probe})
+	}
+	return p
+}
+
+func says(npp *v1alpha1.NodePodProbe, pod, probe string, state v1alpha1.ProbeState) *v1alpha1.NodePodProbe {
+	npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
+		Namespace: "ns", Name: pod, UID: pod, ProbeStates: []v1alpha1.ContainerProbeState{{Name: probe, State: state}},
+	})
+	return npp
+}
+
+func TestCensus(t *testing.T) {
+	web := probe{namespace: "ns", ID: probeid.ID{Marker: "web", Probe: "p"}}
+	of := func(succeeded, failed, unknown, none int) map[probe]tally {
+		return map[probe]tally{web: {
+			v1alpha1.ProbeSucceeded: succeeded, v1alpha1.ProbeFailed: failed, v1alpha1.ProbeUnknown: unknown, noResult: none,
+		}}
+	}
+	marker := []v1alpha1.PodProbeMarker{*builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()}
+	cases := map[string]struct {
+		markers []v1alpha1.PodProbeMarker
+		plans   []*v1alpha1.NodePodProbe
+		want    map[probe]tally
+	}{
+		"nothing":          {want: map[probe]tally{}},
+		"no pods":          {markers: marker, want: of(0, 0, 0, 0)},
+		"no result as yet": {markers: marker, plans: []*v1alpha1.NodePodProbe{npp("a", 1, 1, pod("x", "web#p"))}, want: of(0, 0, 0, 1)},
+		"every state, on two nodes": {
+			markers: marker,
+			plans: []*v1alpha1.NodePodProbe{
+				says(says(npp("a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Succeeded"), "y", "web#p", "Failed"),
+				says(says(npp("b", 1, 1, pod("v", "web#p"), pod("w", "web#p")), "v", "web#p", "Unknown"), "w", "web#p", "Succeeded"),
+			},
+			want: of(2, 1, 1, 0),
+		},
+		"a state that is no longer planned": {
+			markers: marker,
+			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 2, 1), "x", "web#p", "Succeeded")},
+			want:    of(0, 0, 0, 0),
+		},
+		"a probe of a marker that has gone": {
+			plans: []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
+			want:  map[probe]tally{},
+		},
+		"a marker of the name in another namespace": {
+			markers: []v1alpha1.PodProbeMarker{*builders.Marker("other", "web").Probe(builders.Probe("p")).Build()},
+			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
+			want: map[probe]tally{
+				{namespace: "other", ID: web.ID}: newTally(),
+			},
+		},
+		"a state that is none, and a name that is none": {
+			markers: marker,
+			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p", "web")), "x", "web#p", "Perhaps")},
+			want:    of(0, 0, 0, 1),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var plans []v1alpha1.NodePodProbe
+			for _, p := range tc.plans {
+				plans = append(plans, *p)
+			}
+			if diff := cmp.Diff(tc.want, census(tc.markers, plans), cmp.AllowUnexported(probe{})); diff != "" {
+				t.Errorf("census (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	const second = time.Second
+	now := time.Unix(1_700_000_000, 0)
+	p := NewPending(func() time.Time { return now })
+	ages := func(want map[string]time.Duration) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.Ages()); diff != "" {
+			t.Errorf("ages (-want +got):\n%s", diff)
+		}
+	}
+	p.OnAdd(npp("a", 1, 1), true)
+	ages(map[string]time.Duration{})
+	p.OnUpdate(nil, npp("a", 2, 1))
+	p.OnAdd(npp("b", 1, 0), false)
+	now = now.Add(second)
+	ages(map[string]time.Duration{"a": second, "b": second})
+
+	// A newer plan beside the same one in force changes nothing.
+	p.OnUpdate(nil, npp("a", 3, 1))
+	ages(map[string]time.Duration{"a": second, "b": second})
+	// A step forward begins anew.
+	p.OnUpdate(nil, npp("a", 3, 2))
+	ages(map[string]time.Duration{"a": 0, "b": second})
+	p.OnUpdate(nil, npp("a", 3, 3))
+	ages(map[string]time.Duration{"b": second})
+
+	// So does another object of the name.
+	again := npp("b", 1, 0)
+	again.UID = "later"
+	p.OnUpdate(nil, again)
+	ages(map[string]time.Duration{"b": 0})
+	p.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "b", Obj: again})
+	ages(map[string]time.Duration{})
+}
+
+// brokenCache can't be read.
+type brokenCache struct{ client.Reader }
+
+func (brokenCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no cache")
+}
+
+// registered registers all that the manager has, of a collector that reads the objects.
+func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *prometheus.Registry {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(1_700_000_000, 0)
+	pending := NewPending(func() time.Time { return start })
+	for _, object := range objects {
+		pending.OnAdd(object, true)
+	}
+	pending.now = func() time.Time { return start.Add(90 * time.Second) }
+	registry := prometheus.NewPedanticRegistry()
+	if _, err := New(registry); err != nil {
+		t.Fatal(err)
+	}
+	registry.MustRegister(Info("v1"), NewCollector(CollectorOptions{
+		Cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
+	}))
+	return registry
+}
+
+func TestCollector(t *testing.T) {
+	leads := make(chan struct{})
+	registry := registered(t, leads,
+		builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
+		says(npp("node-a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Failed"),
+		npp("node-b", 4, 3), npp("node-c", 1, 1),
+	)
+	names := []string{
+		"seamark_manager_probed_pods", "seamark_manager_node_planned_probes",
+		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans",
+	}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
+		t.Errorf("before it leads: %v", err)
+	}
+	close(leads)
+	const want = `
+# HELP seamark_manager_node_plan_pending_seconds How long a node's agent has put no newer plan in force though there is one; none for a node whose plan is in force. From the leader alone.
+# TYPE seamark_manager_node_plan_pending_seconds gauge
+seamark_manager_node_plan_pending_seconds{node="node-b"} 90
+# HELP seamark_manager_node_planned_probes Probes in the plan of a node; none for a node without any. From the leader alone.
+# TYPE seamark_manager_node_planned_probes gauge
+seamark_manager_node_planned_probes{node="node-a"} 2
+# HELP seamark_manager_plans NodePodProbes, by whether the agent has the newest plan in force: true or false. From the leader alone.
+# TYPE seamark_manager_plans gauge
+seamark_manager_plans{in_force="false"} 1
+seamark_manager_plans{in_force="true"} 2
+# HELP seamark_manager_probed_pods Pods that a probe is planned for, by the state reported of it: Succeeded, Failed, Unknown, or NoResult before the first. From the leader alone.
+# TYPE seamark_manager_probed_pods gauge
+seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Failed"} 1
+seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="NoResult"} 1
+seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Succeeded"} 0
+seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Unknown"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v %v", problems, err)
+	}
+}
+
+func TestCollectorOfABrokenCache(t *testing.T) {
+	leads := make(chan struct{})
+	close(leads)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewCollector(CollectorOptions{Cache: brokenCache{}, Pending: NewPending(time.Now), Leads: leads}))
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "listing the markers: no cache") {
+		t.Errorf("error %v, want one that says what could not be read", err)
+	}
+}
