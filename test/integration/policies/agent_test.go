@@ -1,0 +1,239 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// agentAccount is the service account of the agents.
+const agentAccount = "seamark-agent"
+
+// agentOf returns the configuration of an agent on the node: a token of the agent's
+// account that is bound to a pod there, as a kubelet asks for it.
+func agentOf(t *testing.T, namespace, node string) *rest.Config {
+	t.Helper()
+	// The account and its namespace come with its first token.
+	server.ServiceAccount(t, namespace, agentAccount, nil)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "agent-"},
+		Spec: corev1.PodSpec{
+			NodeName: node, ServiceAccountName: agentAccount,
+			Containers: []corev1.Container{{Name: "agent", Image: "seamark-agent"}},
+		},
+	}
+	if err := server.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return server.ServiceAccount(t, namespace, agentAccount, &authenticationv1.BoundObjectReference{
+		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+	})
+}
+
+// newNode makes a node and its plan, and returns the name of both.
+func newNode(t *testing.T) string {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
+	if err := server.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+	if err := server.Client.Create(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	return node.Name
+}
+
+// report writes the status of the node's plan, as agents do.
+func report(ctx context.Context, c client.Client, node string) error {
+	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	return c.Status().Patch(ctx, plan, merge(`{"status": {"pods": 1}}`))
+}
+
+func merge(text string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(text))
+}
+
+// installForAgents installs what binds agents, and waits until it is in force.
+func installForAgents(t *testing.T) {
+	t.Helper()
+	server.ServiceAccount(t, installed, agentAccount, nil)
+	install(t, server, "rbac")
+	install(t, server, "policies")
+	unbound, _ := clientOf(t, server, server.ServiceAccount(t, installed, agentAccount, nil))
+	node := newNode(t)
+	await(t, "the policies on agents are not in force", func(ctx context.Context) error {
+		return errors.Join(
+			wants("names no node")(report(ctx, unbound, node)),
+			wants("names no node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
+	})
+}
+
+// wants returns a check of an error: it is a refusal that says text, or where text is
+// empty there is none.
+func wants(text string) func(error) error {
+	return func(err error) error {
+		switch {
+		case text == "" && err != nil:
+			return fmt.Errorf("%w, want it let through", err)
+		case text != "" && !apierrors.IsForbidden(err):
+			return fmt.Errorf("error %v, want a refusal that says %q", err, text) //nolint:errorlint // It may be nil.
+		case text != "" && !strings.Contains(err.Error(), text):
+			return fmt.Errorf("%w, want a refusal that says %q", err, text)
+		default:
+			return nil
+		}
+	}
+}
+
+// event returns an event as the node's agent writes it.
+func event(namespace, node string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: "event-"},
+		InvolvedObject:      corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "pod"},
+		Reason:              v1alpha1.EventReasonProbeSucceeded,
+		Type:                corev1.EventTypeNormal,
+		Source:              corev1.EventSource{Component: v1alpha1.EventSourceComponent, Host: node},
+		ReportingController: v1alpha1.EventSourceComponent,
+		ReportingInstance:   node,
+	}
+}
+
+func TestAgentReportsForItsOwnNode(t *testing.T) {
+	t.Parallel()
+	installForAgents(t)
+	own, other := newNode(t), newNode(t)
+	// The policy follows Seamark into whichever namespace it is installed in.
+	elsewhere := agentOf(t, "elsewhere", own)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "seamark-agent-elsewhere"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "elsewhere", Name: agentAccount}},
+	}
+	if err := server.Client.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	manager := server.ServiceAccount(t, installed, "seamark-manager", nil)
+	for name, test := range map[string]struct {
+		config *rest.Config
+		do     func(context.Context, client.Client) error
+		want   string
+	}{
+		"own node": {agentOf(t, installed, own), func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, own)
+		}, ""},
+		"another node": {agentOf(t, installed, own), func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, other)
+		}, `the agent of node "` + own + `" may not write NodePodProbe "` + other + `"`},
+		"a token that is bound to nothing": {server.ServiceAccount(t, installed, agentAccount, nil), func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, own)
+		}, "the token names no node"},
+		"own node from another namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, own)
+		}, ""},
+		"another node from another namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, other)
+		}, "may not write NodePodProbe"},
+		// These agents have every right by RBAC: the policy stands alone.
+		"another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
+			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
+			return c.Patch(ctx, plan, merge(`{"metadata": {"labels": {"seen": "true"}}}`))
+		}, "may not write NodePodProbe"},
+		"a plan of another name": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other + "-new"}})
+		}, "may not write NodePodProbe"},
+		"a plan without a name": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{GenerateName: own}})
+		}, "may not write NodePodProbe"},
+		"delete another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}})
+		}, "may not write NodePodProbe"},
+		"delete all plans": {elsewhere, func(ctx context.Context, c client.Client) error {
+			return c.DeleteAllOf(ctx, &v1alpha1.NodePodProbe{})
+		}, "may not write NodePodProbe"},
+		"an administrator": {server.Config, func(ctx context.Context, c client.Client) error {
+			return report(ctx, c, other)
+		}, ""},
+		"the manager": {manager, func(ctx context.Context, c client.Client) error {
+			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
+			return c.Patch(ctx, plan, merge(`{"spec": {"podProbes": null}}`))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := clientOf(t, server, test.config)
+			// A role that the API server does not know of yet refuses too, in other words.
+			await(t, "the answer", func(ctx context.Context) error { return wants(test.want)(test.do(ctx, c)) })
+		})
+	}
+}
+
+func TestAgentWritesEventsAsItself(t *testing.T) {
+	t.Parallel()
+	installForAgents(t)
+	node := newNode(t)
+	for name, test := range map[string]struct {
+		edit func(*corev1.Event)
+		want string
+	}{
+		"as agents do":       {func(*corev1.Event) {}, ""},
+		"a failure":          {func(e *corev1.Event) { e.Reason = v1alpha1.EventReasonProbeFailed }, ""},
+		"another host":       {func(e *corev1.Event) { e.Source.Host = "other" }, "its own node"},
+		"no host":            {func(e *corev1.Event) { e.Source.Host = "" }, "its own node"},
+		"another instance":   {func(e *corev1.Event) { e.ReportingInstance = "other" }, "its own node"},
+		"another component":  {func(e *corev1.Event) { e.Source.Component = "kubelet" }, "come from kruise-daemon-podprobe"},
+		"another controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "come from kruise-daemon-podprobe"},
+		"another reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with the reason"},
+		"on a secret":        {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "on pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := server.Namespace(t)
+			agent, _ := clientOf(t, server, agentOf(t, installed, node))
+			e := event(namespace, node)
+			test.edit(e)
+			if err := wants(test.want)(agent.Create(t.Context(), e)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("count its own", func(t *testing.T) {
+		t.Parallel()
+		agent, _ := clientOf(t, server, agentOf(t, installed, node))
+		own := event(server.Namespace(t), node)
+		if err := agent.Create(t.Context(), own); err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Patch(t.Context(), own, merge(`{"count": 2}`)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("take over another's", func(t *testing.T) {
+		t.Parallel()
+		agent, _ := clientOf(t, server, agentOf(t, installed, node))
+		foreign := event(server.Namespace(t), "other")
+		if err := server.Client.Create(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		err := agent.Patch(t.Context(), foreign, merge(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
+		if err := wants("its own node")(err); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,377 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+const (
+	authorPolicy = "seamark-marker-author"
+	denyLabel    = "seamark.dev/test-deny"
+)
+
+// The rights that an author may have, beside those to the markers themselves.
+var (
+	writeMarkers = rbacv1.PolicyRule{
+		APIGroups: []string{"apps.kruise.io"}, Resources: []string{"podprobemarkers", "podprobemarkers/status"},
+		Verbs: []string{"create", "update", "patch", "get"},
+	}
+	mayExec  = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}
+	mayPatch = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}
+)
+
+// installForAuthors installs the policy, and beside its own binding, which warns, one
+// that refuses in the namespaces with denyLabel. It waits until both are in force.
+func installForAuthors(t *testing.T) {
+	t.Helper()
+	install(t, server, "policies")
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "deny"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        authorPolicy,
+			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			MatchResources: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{denyLabel: "true"}},
+			},
+		},
+	}
+	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	lenient, strict := namespaces(t)
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "early"}
+	c, warned := clientOf(t, server, server.User(t, user.Name))
+	for _, namespace := range []string{lenient, strict} {
+		grant(t, server, namespace, user, writeMarkers)
+	}
+	await(t, "the policy on authors is not in force", func(ctx context.Context) error {
+		err := c.Create(ctx, markerIn(lenient, execProbe()), client.DryRunAll)
+		if err == nil && len(warned.take()) == 0 {
+			err = errors.New("no warning")
+		}
+		return errors.Join(err,
+			wants("may not create pods/exec")(c.Create(ctx, markerIn(strict, execProbe()), client.DryRunAll)))
+	})
+}
+
+// namespaces makes one namespace in which the policy warns and one in which it refuses.
+func namespaces(t *testing.T) (lenient, strict string) {
+	t.Helper()
+	lenient, strict = server.Namespace(t), server.Namespace(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strict}}
+	if err := server.Client.Patch(t.Context(), namespace, merge(`{"metadata": {"labels": {"`+denyLabel+`": "true"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	return lenient, strict
+}
+
+// markerIn returns a marker of the probes that the API server has not seen.
+func markerIn(namespace string, probes ...*builders.ProbeBuilder) *v1alpha1.PodProbeMarker {
+	b := builders.Marker(namespace, "")
+	for _, p := range probes {
+		b.Probe(p)
+	}
+	marker := b.Build()
+	marker.UID, marker.Generation, marker.GenerateName = "", 0, "marker-"
+	return marker
+}
+
+func execProbe() *builders.ProbeBuilder {
+	return builders.Probe("busy").Label(v1alpha1.ProbeSucceeded, "busy", "true")
+}
+
+func httpProbe() *builders.ProbeBuilder {
+	return builders.Probe("web").Condition("game.io/web").Handler(corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)},
+	})
+}
+
+// noExec and noPatch are what the policy says to a user who lacks the right.
+func noExec(user, namespace, probes string) string {
+	return fmt.Sprintf(`user %q may not create pods/exec in namespace %q, which is needed to write probes with exec: %s`, user, namespace, probes)
+}
+
+func noPatch(user, namespace, probes string) string {
+	return fmt.Sprintf(`user %q may not patch pods in namespace %q, which is needed to write probes with marks: %s`, user, namespace, probes)
+}
+
+// author is a user with rights in one namespace.
+type author struct {
+	client.Client
+	warned    *warnings
+	name      string
+	namespace string
+	denied    bool
+}
+
+// authors returns the same user in a namespace in which the policy warns and in one in
+// which it refuses.
+func authors(t *testing.T, subject rbacv1.Subject, config *rest.Config, rules ...rbacv1.PolicyRule) map[string]author {
+	t.Helper()
+	lenient, strict := namespaces(t)
+	name := subject.Name
+	if subject.Kind == rbacv1.ServiceAccountKind {
+		name = "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+	}
+	all := map[string]author{}
+	for mode, namespace := range map[string]string{"Warn": lenient, "Deny": strict} {
+		c, warned := clientOf(t, server, config)
+		grant(t, server, namespace, subject, append(rules, writeMarkers)...)
+		all[mode] = author{c, warned, name, namespace, mode == "Deny"}
+	}
+	return all
+}
+
+// check holds the answer to a request to the parts that are missing: all of them in
+// warnings, and where the policy refuses, the first in the error.
+func (a author) check(err error, missing ...func(user, namespace string) string) error {
+	var texts []string
+	for _, text := range missing {
+		texts = append(texts, text(a.name, a.namespace))
+	}
+	warned := a.warned.take()
+	switch {
+	case a.denied && len(texts) > 0:
+		return wants(texts[0])(err)
+	case err != nil:
+		return fmt.Errorf("%w, want it let through", err)
+	}
+	if diff := cmp.Diff(texts, warned); diff != "" {
+		return fmt.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	return nil
+}
+
+func missing(text func(user, namespace, probes string) string, probes string) func(user, namespace string) string {
+	return func(user, namespace string) string { return text(user, namespace, probes) }
+}
+
+type missingTexts = []func(user, namespace string) string
+
+func TestAuthorOfANewMarker(t *testing.T) {
+	t.Parallel()
+	installForAuthors(t)
+	both := []*builders.ProbeBuilder{execProbe(), httpProbe()}
+	for name, test := range map[string]struct {
+		rules  []rbacv1.PolicyRule
+		probes []*builders.ProbeBuilder
+		want   missingTexts
+	}{
+		"no rights": {nil, both, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy and 1 more")}},
+		"may exec":  {[]rbacv1.PolicyRule{mayExec}, both, missingTexts{missing(noPatch, "busy and 1 more")}},
+		"may patch": {[]rbacv1.PolicyRule{mayPatch}, both, missingTexts{missing(noExec, "busy")}},
+		"may both":  {[]rbacv1.PolicyRule{mayExec, mayPatch}, both, nil},
+		"no command needs no exec": {
+			[]rbacv1.PolicyRule{mayPatch}, []*builders.ProbeBuilder{httpProbe()}, nil,
+		},
+		"a condition is a mark": {
+			nil, []*builders.ProbeBuilder{httpProbe()}, missingTexts{missing(noPatch, "web")},
+		},
+		"exec of another verb is not enough": {
+			[]rbacv1.PolicyRule{mayPatch, {APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"get"}}},
+			both, missingTexts{missing(noExec, "busy")},
+		},
+	} {
+		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "new-" + strings.ReplaceAll(name, " ", "-")}
+		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "controller", Namespace: server.Namespace(t)}
+		for kind, as := range map[string]map[string]author{
+			"user":    authors(t, user, server.User(t, user.Name), test.rules...),
+			"account": authors(t, account, server.ServiceAccount(t, account.Namespace, account.Name, nil), test.rules...),
+		} {
+			for mode, a := range as {
+				t.Run(name+"/"+kind+"/"+mode, func(t *testing.T) {
+					t.Parallel()
+					await(t, "the answer", func(ctx context.Context) error {
+						return a.check(a.Create(ctx, markerIn(a.namespace, test.probes...)), test.want...)
+					})
+				})
+			}
+		}
+	}
+}
+
+// probe returns the marker's probe of the name.
+func probe(m *v1alpha1.PodProbeMarker, name string) *v1alpha1.PodContainerProbe {
+	for i := range m.Spec.Probes {
+		if m.Spec.Probes[i].Name == name {
+			return &m.Spec.Probes[i]
+		}
+	}
+	return nil
+}
+
+func TestAuthorOfAChange(t *testing.T) {
+	t.Parallel()
+	installForAuthors(t)
+	for name, test := range map[string]struct {
+		edit func(*v1alpha1.PodProbeMarker)
+		want missingTexts
+	}{
+		"nothing":       {func(*v1alpha1.PodProbeMarker) {}, nil},
+		"a label":       {func(m *v1alpha1.PodProbeMarker) { m.Labels = map[string]string{"a": "b"} }, nil},
+		"a finalizer":   {func(m *v1alpha1.PodProbeMarker) { m.Finalizers = []string{v1alpha1.PodProbeMarkerFinalizer} }, nil},
+		"a probe less":  {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[:1] }, nil},
+		"another order": {func(m *v1alpha1.PodProbeMarker) { p := m.Spec.Probes; p[0], p[1] = p[1], p[0] }, nil},
+		"the command":   {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
+		"the container": {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
+		"the port":      {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.HTTPGet.Port = intstr.FromInt32(81) }, missingTexts{missing(noPatch, "web")}},
+		"the condition": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").PodConditionType = "game.io/x" }, missingTexts{missing(noPatch, "web")}},
+		"the name":      {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Name = "page" }, missingTexts{missing(noPatch, "page")}},
+		"http to exec": {func(m *v1alpha1.PodProbeMarker) {
+			probe(m, "web").Probe.ProbeHandler = probe(m, "busy").Probe.ProbeHandler
+		}, missingTexts{missing(noExec, "web"), missing(noPatch, "web")}},
+		"one probe more": {func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Probes = append(m.Spec.Probes, *execProbe().Build())
+			m.Spec.Probes[2].Name = "more"
+		}, missingTexts{missing(noExec, "more"), missing(noPatch, "more")}},
+		"the period": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.PeriodSeconds = 1 }, missingTexts{missing(noPatch, "web")}},
+	} {
+		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "change-" + strings.ReplaceAll(name, " ", "-")}
+		for mode, a := range authors(t, user, server.User(t, user.Name)) {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				marker := markerIn(a.namespace, execProbe(), httpProbe())
+				if err := server.Client.Create(t.Context(), marker); err != nil {
+					t.Fatal(err)
+				}
+				await(t, "the answer", func(ctx context.Context) error {
+					edited := marker.DeepCopy()
+					test.edit(edited)
+					return a.check(a.Update(ctx, edited), test.want...)
+				})
+			})
+		}
+	}
+}
+
+func TestStatusNeedsNoFurtherRights(t *testing.T) {
+	t.Parallel()
+	installForAuthors(t)
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "status"}
+	for mode, a := range authors(t, user, server.User(t, user.Name)) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			marker := markerIn(a.namespace, execProbe())
+			if err := server.Client.Create(t.Context(), marker); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the answer", func(ctx context.Context) error {
+				return a.check(a.Status().Patch(ctx, marker.DeepCopy(), merge(`{"status": {"matchedPods": 3}}`)))
+			})
+		})
+	}
+}
+
+// TestManagerWritesFinalizersAlone uses the manager's own account and role.
+func TestManagerWritesFinalizersAlone(t *testing.T) {
+	t.Parallel()
+	installForAuthors(t)
+	manager, warned := clientOf(t, server, server.ServiceAccount(t, installed, "seamark-manager", nil))
+	install(t, server, "rbac")
+	_, strict := namespaces(t)
+	marker := markerIn(strict, execProbe(), httpProbe())
+	if err := server.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	for _, finalizers := range []string{`["` + v1alpha1.PodProbeMarkerFinalizer + `"]`, `null`} {
+		await(t, "finalizers "+finalizers, func(ctx context.Context) error {
+			return manager.Patch(ctx, marker.DeepCopy(), merge(`{"metadata": {"finalizers": `+finalizers+`}}`))
+		})
+	}
+	if texts := warned.take(); len(texts) > 0 {
+		t.Errorf("warnings: %q", texts)
+	}
+	// A manager that is taken over can't have commands of its own run by a marker.
+	err := manager.Patch(t.Context(), marker.DeepCopy(), client.RawPatch("application/json-patch+json",
+		[]byte(`[{"op": "replace", "path": "/spec/probes/0/probe/exec/command", "value": ["/other"]}]`)))
+	if err := wants("may not create pods/exec")(err); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLargestMarker writes what the schema allows at most, twice, so that each probe is
+// compared with each: the policy stays within the API server's budget for it.
+func TestLargestMarker(t *testing.T) {
+	t.Parallel()
+	installForAuthors(t)
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "large"}
+	a := authors(t, user, server.User(t, user.Name))["Deny"]
+	large := func(command string) *v1alpha1.PodProbeMarker {
+		marker := markerIn(a.namespace)
+		for i := range 32 {
+			p := execProbe().Condition(fmt.Sprintf("game.io/c%d", i))
+			for k := range 16 {
+				for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed} {
+					p.Label(state, fmt.Sprintf("game.io/%s-%d", strings.Repeat("k", 50), k), strings.Repeat("v", 63))
+				}
+			}
+			made := p.Build()
+			made.Name = fmt.Sprintf("%s%02d", strings.Repeat("n", 251), i)
+			made.Probe.Exec.Command = []string{"/bin/sh", "-c", strings.Repeat(command, 10_000)}
+			marker.Spec.Probes = append(marker.Spec.Probes, *made)
+		}
+		return marker
+	}
+	text := strings.Repeat("n", 251) + "00 and 31 more"
+	await(t, "create", func(ctx context.Context) error {
+		return wants(text)(a.Create(ctx, large("x")))
+	})
+	marker := large("x")
+	if err := server.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	edited := marker.DeepCopy()
+	edited.Spec = large("y").Spec
+	if err := wants(text)(a.Update(t.Context(), edited)); err != nil {
+		t.Error(err)
+	}
+	marker.Labels = map[string]string{"a": "b"}
+	if err := a.Update(t.Context(), marker); err != nil {
+		t.Errorf("a label: %v", err)
+	}
+}
+
+// TestChangedSelector is for CRDs without Seamark's rules, which let a selector change.
+func TestChangedSelector(t *testing.T) {
+	t.Parallel()
+	e := env.Start(t, env.UpstreamCRDs())
+	install(t, e, "policies")
+	namespace, user := e.Namespace(t), rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mover"}
+	grant(t, e, namespace, user, writeMarkers)
+	c, warned := clientOf(t, e, e.User(t, user.Name))
+	marker := markerIn(namespace, execProbe())
+	if err := e.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{noExec(user.Name, namespace, "busy"), noPatch(user.Name, namespace, "busy")}
+	await(t, "the warnings", func(ctx context.Context) error {
+		edited := marker.DeepCopy()
+		edited.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
+		if err := c.Update(ctx, edited, client.DryRunAll); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, warned.take()); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,80 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// oldestSupported is the version of Kubernetes in which all expressions must compile. An
+// API server takes in new ones only if the version before it knows all of them as well.
+func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
+
+func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
+	t.Parallel()
+	objects, err := env.ReadManifests("config/policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, object := range objects {
+		if object.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		seen++
+		t.Run(object.GetName(), func(t *testing.T) {
+			t.Parallel()
+			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy, true); err != nil {
+				t.Fatal(err)
+			}
+			compile(t, policy)
+		})
+	}
+	if want := 3; seen != want {
+		t.Errorf("config/policies has %d policies, want %d", seen, want)
+	}
+}
+
+// compile compiles every expression of the policy, as the API server does.
+func compile(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) {
+	t.Helper()
+	set := environment.MustBaseEnvSet(oldestSupported())
+	compiler, err := plugincel.NewCompositedCompiler(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A message's expression has no authorizer.
+	full, message := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, plugincel.OptionalVariableDeclarations{}
+	for _, v := range policy.Spec.Variables {
+		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, full, environment.NewExpressions)
+		if result.Error != nil {
+			t.Errorf("variable %s: %v", v.Name, result.Error)
+		}
+	}
+	check := func(what plugincel.ExpressionAccessor, declared plugincel.OptionalVariableDeclarations) {
+		if result := compiler.CompileCELExpression(what, declared, environment.NewExpressions); result.Error != nil {
+			t.Errorf("%s: %v", what.GetExpression(), result.Error)
+		}
+	}
+	for i := range policy.Spec.MatchConditions {
+		check((*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]), full)
+	}
+	for _, v := range policy.Spec.Validations {
+		check(&validating.ValidationCondition{Expression: v.Expression}, full)
+		if v.MessageExpression != "" {
+			check(&validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}, message)
+		}
+	}
+}
