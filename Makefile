@@ -181,9 +181,9 @@ generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ s
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge config/crd/embedded $$crds; \
 	cp $$crds/*.yaml config/crd/bases/
-	@rm -rf charts/seamark/files && mkdir -p charts/seamark/files/crd charts/seamark/files/rbac
+	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies)
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
-	@cp $(filter-out %/kustomization.yaml,$(wildcard config/rbac/*.yaml)) charts/seamark/files/rbac/
+	@$(foreach f,rbac policies,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 
 .PHONY: lint
 lint: ## Lint every module.
