@@ -3,8 +3,8 @@
 
 // Package apply writes what the controllers decided: marks to pods, plans to
 // NodePodProbes, status and finalizers to markers. Each write is one request that names
-// only what Seamark owns, and Recent keeps a write from being repeated while the cache
-// doesn't show it yet.
+// only what Seamark owns, but for the removal of marks that OpenKruise left. Recent keeps
+// a write from being repeated while the cache doesn't show it yet.
 package apply
 
 import (

@@ -46,7 +46,8 @@ func typed[T any](trim func(T) T) toolscache.TransformFunc {
 }
 
 // trimPod keeps what plans and marks are made from. Of annotations, conditions and
-// managed fields that is Seamark's own part, and the condition Initialized.
+// managed fields that is Seamark's own part, the condition Initialized, and which marks
+// OpenKruise owns.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	trimmed := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,9 +82,7 @@ func trimContainer(c *corev1.Container) corev1.Container {
 }
 
 func trimMarks(trimmed, pod *corev1.Pod) {
-	if entry := mark.Entry(pod.ManagedFields); entry != nil {
-		trimmed.ManagedFields = []metav1.ManagedFieldsEntry{*entry}
-	}
+	trimmed.ManagedFields = mark.Entries(pod.ManagedFields)
 	owned, err := mark.Owned(pod)
 	if err != nil {
 		// The controller that reads the marks meets the same error, and says so.

@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ func full() *corev1.Pod {
 		InitContainer("setup", false).InitContainer("proxy", true).
 		Condition(corev1.PodCondition{Type: "Ready", Status: corev1.ConditionTrue}).
 		Condition(corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle"}).
-		ManagedFields("kubelet", "status", "{}").ManagedFields("seamark", "status", entry).Build()
+		ManagedFields("kubelet", "status", "{}").ManagedFields("seamark", "status", entry).
+		Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}},"f:spec":{"f:volumes":{}}}`).Build()
 	pod.CreationTimestamp = metav1.Time{Time: time.Unix(1_700_000_000, 0)}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data"}}
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
@@ -41,7 +43,8 @@ func TestTrimPod(t *testing.T) {
 		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 80}).
 		InitContainer("proxy", true).
 		Condition(corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle"}).
-		ManagedFields("seamark", "status", entry).Build()
+		ManagedFields("seamark", "status", entry).
+		Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}}}`).Build()
 	for i := range want.Spec.Containers {
 		want.Spec.Containers[i].Image = ""
 	}
@@ -79,6 +82,14 @@ func TestTrimmedPodDecidesAsTheWholeOne(t *testing.T) {
 	after, err := mark.Owned(trimmed)
 	if err != nil || !before.Equal(after) || before.IsEmpty() {
 		t.Errorf("owned marks differ: %v, %v, %v", before, after, err)
+	}
+	inherited, err := mark.Inherited(whole.ManagedFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := mark.Inherited(trimmed.ManagedFields)
+	if err != nil || !maps.Equal(inherited, kept) || len(inherited) == 0 {
+		t.Errorf("inherited marks differ: %v, %v, %v", inherited, kept, err)
 	}
 }
 

@@ -21,12 +21,12 @@ type fields map[string]json.RawMessage
 // ownedFields has the levels that lead to marks.
 type ownedFields struct {
 	Metadata struct {
-		Labels      fields `json:"f:labels"`
-		Annotations fields `json:"f:annotations"`
-	} `json:"f:metadata"`
+		Labels      fields `json:"f:labels,omitempty"`
+		Annotations fields `json:"f:annotations,omitempty"`
+	} `json:"f:metadata,omitzero"`
 	Status struct {
-		Conditions fields `json:"f:conditions"`
-	} `json:"f:status"`
+		Conditions fields `json:"f:conditions,omitempty"`
+	} `json:"f:status,omitzero"`
 }
 
 // Entry returns the managedFields entry that Seamark's applies to a pod's status
@@ -52,9 +52,9 @@ func Owned(pod *corev1.Pod) (Marks, error) {
 	if entry == nil || entry.FieldsV1 == nil {
 		return owned, nil
 	}
-	var set ownedFields
-	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set); err != nil {
-		return owned, fmt.Errorf("reading the managed fields of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	set, err := fieldsOf(entry)
+	if err != nil {
+		return owned, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	for field := range set.Metadata.Labels {
 		if value, found := pod.Labels[strings.TrimPrefix(field, "f:")]; found {
@@ -71,20 +71,17 @@ func Owned(pod *corev1.Pod) (Marks, error) {
 
 func (m *Marks) addConditions(pod *corev1.Pod, owned fields) error {
 	for field := range owned {
-		keys, isElement := strings.CutPrefix(field, "k:")
+		conditionType, isElement, err := elementType(field)
+		if err != nil {
+			return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
 		if !isElement {
 			continue
 		}
-		var element struct {
-			Type string `json:"type"`
-		}
-		if err := json.Unmarshal([]byte(keys), &element); err != nil {
-			return fmt.Errorf("reading the managed field %s of pod %s/%s: %w", field, pod.Namespace, pod.Name, err)
-		}
 		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; string(c.Type) == element.Type {
+			if c := &pod.Status.Conditions[i]; string(c.Type) == conditionType {
 				m.setCondition(Condition{
-					Type:               element.Type,
+					Type:               conditionType,
 					Status:             c.Status,
 					Message:            c.Message,
 					LastProbeTime:      c.LastProbeTime,

@@ -123,5 +123,12 @@ func (b *PodBuilder) ManagedFields(manager, subresource, fieldsV1 string) *PodBu
 	return b
 }
 
+// Updated adds a managedFields entry of an update or patch of the subresource.
+func (b *PodBuilder) Updated(manager, subresource, fieldsV1 string) *PodBuilder {
+	b.ManagedFields(manager, subresource, fieldsV1)
+	b.pod.ManagedFields[len(b.pod.ManagedFields)-1].Operation = metav1.ManagedFieldsOperationUpdate
+	return b
+}
+
 // Build returns the pod.
 func (b *PodBuilder) Build() *corev1.Pod { return b.pod.DeepCopy() }

@@ -5,6 +5,8 @@ package podmark
 
 import (
 	"context"
+	"errors"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -83,14 +85,15 @@ func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Ma
 	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
 }
 
-// sameMarks tells whether both versions of the pod carry the same marks of ours.
+// sameMarks tells whether both versions of the pod carry the same marks of ours, and the
+// same that OpenKruise owns.
 func sameMarks(before, after *corev1.Pod) bool {
-	old, err := mark.Owned(before)
-	if err != nil {
-		return false
-	}
+	old, errOld := mark.Owned(before)
 	current, err := mark.Owned(after)
-	return err == nil && current.Equal(old)
+	oldInherited, errOldInherited := mark.Inherited(before.ManagedFields)
+	inherited, errInherited := mark.Inherited(after.ManagedFields)
+	return errors.Join(errOld, err, errOldInherited, errInherited) == nil &&
+		current.Equal(old) && maps.Equal(inherited, oldInherited)
 }
 
 // markerEvents returns what to do when a marker changes: the pods that it selects, before or

@@ -3,7 +3,8 @@
 
 // Package podmark keeps the marks of every pod: those that the states reported of its
 // planned probes call for, and no others of Seamark's. A pod costs at most one write a
-// change, and none while its marks are right.
+// change, and none while its marks are right. A mark that OpenKruise has made costs one
+// more when it goes.
 package podmark
 
 import (
@@ -26,9 +27,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
+// recheck is how soon a pod is looked at again whose cached version is too old.
+const recheck = 50 * time.Millisecond
+
 // Pods writes marks, as apply.Pods does.
 type Pods interface {
 	Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
+	Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error)
 }
 
 // Options are what a Reconciler works with. All are required.
@@ -63,8 +68,18 @@ func New(options Options) *Reconciler {
 	}
 }
 
-// Reconcile makes the marks of the pod named by the request what they should be, with
-// at most one write. An ending pod keeps the marks it has.
+// change is what a pod's marks are and what they should be.
+type change struct {
+	// owned are the marks of ours that the pod has, desired those that it should have.
+	owned, desired mark.Marks
+	// leftover are keys to take off that OpenKruise owns.
+	leftover []mark.Key
+}
+
+func (c change) isNone() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
+
+// Reconcile makes the marks of the pod named by the request what they should be. An
+// ending pod keeps the marks it has.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	arrived, reported := r.arrivals.take(request.NamespacedName)
 	pod := &corev1.Pod{}
@@ -80,18 +95,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	owned, desired, err := r.marks(ctx, pod)
+	change, err := r.marks(ctx, pod)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if desired.Equal(owned) {
+	if change.isNone() {
 		return reconcile.Result{}, nil
 	}
-	if err := r.apply(ctx, pod, desired); err != nil {
+	if err := r.apply(ctx, pod, change); err != nil {
 		if reported {
 			r.arrivals.note(request.NamespacedName, arrived)
 		}
-		return reconcile.Result{}, err
+		return outdated(err)
 	}
 	if reported {
 		r.Metrics.Marked(r.Now().Sub(arrived))
@@ -99,40 +114,72 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// marks returns the marks that the pod has of ours, and those that it should have.
-func (r *Reconciler) marks(ctx context.Context, pod *corev1.Pod) (owned, desired mark.Marks, err error) {
+// outdated makes no error of a write that the cache was too old for.
+func outdated(err error) (reconcile.Result, error) {
+	if errors.Is(err, apply.ErrOutdated) {
+		return reconcile.Result{RequeueAfter: recheck}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// marks compares the marks that the pod has with those that it should have.
+func (r *Reconciler) marks(ctx context.Context, pod *corev1.Pod) (change, error) {
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
-	if !unseen {
-		if owned, err = mark.Owned(pod); err != nil {
-			return owned, desired, fmt.Errorf("finding the marks that are on the pod: %w", err)
-		}
+	inherited, err := mark.Inherited(pod.ManagedFields)
+	if err == nil && !unseen {
+		owned, err = mark.Owned(pod)
+	}
+	if err != nil {
+		return change{}, fmt.Errorf("finding the marks that are on the pod: %w", err)
 	}
 	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, pod.Namespace)
 	if err != nil {
-		return owned, desired, err
+		return change{}, err
 	}
 	report, err := controller.Report(ctx, r.Cache, pod)
 	if err != nil {
-		return owned, desired, err
+		return change{}, err
 	}
 	probes := plan.Pod(pod, markers, r.Defaults).Probes
-	return owned, mark.Desired(probes, report, owned), nil
+	desired := mark.Desired(probes, report, owned)
+	return change{
+		owned: owned, desired: desired,
+		leftover: mark.Leftover(inherited, probes, report, owned, desired),
+	}, nil
 }
 
-func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, desired mark.Marks) error {
+func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) error {
 	key := client.ObjectKeyFromObject(pod)
-	version, err := r.Pods.Marks(ctx, pod, desired)
+	version, err := r.write(ctx, pod, change)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		r.recent.Forget(key)
 		r.Metrics.MarksApplied(metrics.MarkGone)
 		return nil
+	case errors.Is(err, apply.ErrOutdated):
+		return err
 	case err != nil:
 		r.Metrics.MarksApplied(metrics.MarkFailed)
 		return err
 	}
-	r.recent.Wrote(key, pod.UID, version, desired)
+	r.recent.Wrote(key, pod.UID, version, change.desired)
 	r.Metrics.MarksApplied(metrics.MarkWritten)
-	log.FromContext(ctx).V(1).Info("Marked pod", "marks", len(desired.Keys()))
+	log.FromContext(ctx).V(1).Info("Marked pod", "marks", len(change.desired.Keys()))
 	return nil
+}
+
+// write takes the leftover keys off before it applies: once an apply has dropped a key,
+// nothing tells any more that it was ours.
+func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (version string, err error) {
+	if len(change.leftover) > 0 {
+		version, err = r.Pods.Remove(ctx, pod, change.leftover)
+		if err != nil {
+			return "", err
+		}
+		log.FromContext(ctx).V(1).Info("Removed marks of OpenKruise from pod", "marks", change.leftover)
+	}
+	if change.desired.Equal(change.owned) {
+		return version, nil
+	}
+	return r.Pods.Marks(ctx, pod, change.desired)
 }

@@ -26,10 +26,17 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// recorded are pods that only remember the labels that were written to them.
+// recorded are pods that only remember the labels that were written to them, and what was
+// removed from them.
 type recorded struct {
-	labels []map[string]string
-	err    error
+	labels  []map[string]string
+	removed []mark.Key
+	err     error
+}
+
+func (r *recorded) Remove(_ context.Context, _ *corev1.Pod, keys []mark.Key) (string, error) {
+	r.removed = append(r.removed, keys...)
+	return "1000", r.err
 }
 
 func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (string, error) {
@@ -102,6 +109,71 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("labels written (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestReconcileTakesOver has pods that OpenKruise has marked.
+func TestReconcileTakesOver(t *testing.T) {
+	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	left := func() *builders.PodBuilder {
+		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kruise-manager", "status", entry)
+	}
+	shared := func() *builders.PodBuilder { return left().ManagedFields("seamark", "status", entry) }
+	healthy := []mark.Key{{Kind: mark.KindLabel, Name: "healthy"}}
+	cases := map[string]struct {
+		cached  []client.Object
+		applied []map[string]string
+		removed []mark.Key
+	}{
+		"a right mark is ours too": {
+			cached:  []client.Object{marker, left().Build(), reported("uid-a", "Succeeded")},
+			applied: []map[string]string{{"healthy": "true"}},
+		},
+		"a wrong mark comes off without an apply": {
+			cached:  []client.Object{marker, left().Build(), reported("uid-a", "Failed")},
+			removed: healthy,
+		},
+		"a mark of both comes off both": {
+			cached:  []client.Object{marker, shared().Build(), reported("uid-a", "Failed")},
+			applied: []map[string]string{nil}, removed: healthy,
+		},
+		"a mark of both whose marker is gone": {
+			cached:  []client.Object{shared().Build(), reported("uid-a", "Succeeded")},
+			applied: []map[string]string{nil}, removed: healthy,
+		},
+		"a mark of both that is right":    {cached: []client.Object{marker, shared().Build(), reported("uid-a", "Succeeded")}},
+		"a label that no marker declares": {cached: []client.Object{left().Build(), reported("uid-a", "Failed")}},
+		"nothing is reported yet":         {cached: []client.Object{marker, left().Build()}},
+		"another pod's state alone":       {cached: []client.Object{marker, left().Build(), reported("uid-b", "Failed")}},
+		"an ending pod":                   {cached: []client.Object{marker, left().Terminating().Build(), reported("uid-a", "Failed")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pods := &recorded{}
+			r := reconciler(t, pods, tc.cached...)
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.applied, pods.labels); diff != "" {
+				t.Errorf("labels applied (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.removed, pods.removed); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReconcileWithAnOldCache has the API server refuse a removal.
+func TestReconcileWithAnOldCache(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	pod := builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").
+		Updated("kruise-manager", "status", `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`).Build()
+	r := reconciler(t, &recorded{err: apply.ErrOutdated}, marker, pod, reported("uid-a", "Failed"))
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("%v, %v: want another look soon, and no error", result, err)
 	}
 }
 
