@@ -22,17 +22,23 @@ func TestBadFlags(t *testing.T) {
 	}{
 		"no node name":           {nil, []string{"--node-name", "NODE_NAME"}},
 		"a node name that isn't": {[]string{"--node-name=Node 1"}, []string{"--node-name=\"Node 1\"", "lower case"}},
-		"no place for an exec":   {[]string{"--node-name=n", "--exec-concurrency=0"}, []string{"--exec-concurrency=0", "at least 1"}},
+		"no place for an exec":   {[]string{"--node-name=n", "--exec-concurrency=0"}, []string{"--exec-concurrency=0", "1 to 1024"}},
 		"too quiet":              {[]string{"--node-name=n", "-v=-1"}, []string{"--v=-1", "0 to 10"}},
 		"no such kubeconfig":     {[]string{"--node-name=n", "--kubeconfig=/nowhere"}, []string{"--kubeconfig=\"/nowhere\"", "no such file"}},
 		"an address that is taken": {
 			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=" + taken.Addr().String()},
-			[]string{"--metrics-bind-address=\"" + taken.Addr().String(), "want a free host:port"},
+			[]string{"metrics.bindAddress \"" + taken.Addr().String(), "want a free address and port"},
 		},
 		"an address that is none": {
 			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=here"},
-			[]string{"--metrics-bind-address=\"here\"", "want a free host:port"},
+			[]string{"--metrics-bind-address=\"here\"", "host:port, :port or 0"},
 		},
+		"profiles for everybody": {
+			[]string{"--node-name=n", "--pprof-bind-address=:6060"},
+			[]string{"--pprof-bind-address=\":6060\"", "loopback"},
+		},
+		"no such file":   {[]string{"--node-name=n", "--config=/nowhere"}, []string{"--config=\"/nowhere\"", "no such file"}},
+		"a log in prose": {[]string{"--node-name=n", "--logging-format=prose"}, []string{"--logging-format=\"prose\"", "\"text\", \"json\""}},
 		"an endpoint that is none": {
 			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=0", "--cri-endpoint=tcp://x"},
 			[]string{"--cri-endpoint", "tcp://x", "unix:///path"},

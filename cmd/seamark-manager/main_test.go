@@ -20,6 +20,9 @@ func TestBadFlags(t *testing.T) {
 		"a namespace that isn't":     {[]string{"--leader-election-namespace=My NS"}, []string{`--leader-election-namespace="My NS"`, "lower case"}},
 		"too loud":                   {[]string{"-v=11"}, []string{"--v=11", "0 to 10"}},
 		"a switch that is no switch": {[]string{"--leader-elect=perhaps"}, []string{"--leader-elect", "perhaps"}},
+		"profiles for everybody":     {[]string{"--pprof-bind-address=0.0.0.0:6060"}, []string{`--pprof-bind-address="0.0.0.0:6060"`, "loopback"}},
+		"an unknown gate":            {[]string{"--feature-gates=Everything=true"}, []string{`unknown gate "Everything"`, "PodProbeMarkerGate"}},
+		"no such file":               {[]string{"--config=/nowhere"}, []string{`--config="/nowhere"`, "no such file"}},
 		"no such kubeconfig":         {[]string{"--kubeconfig=/nowhere"}, []string{`--kubeconfig="/nowhere"`, "no such file"}},
 		"an argument":                {[]string{"now"}, []string{"now"}},
 	}

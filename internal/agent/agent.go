@@ -11,12 +11,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +46,9 @@ type Options struct {
 	Runtime *cri.Client
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
+	// ReportInterval is the least time between the starts of two writes of the report;
+	// zero stands for 100 milliseconds.
+	ReportInterval time.Duration
 	// Version is what network probes name in their user agent, kube-probe/<version>.
 	Version string
 	// Metrics counts what the agent does.
@@ -52,9 +57,12 @@ type Options struct {
 	Gatherer prometheus.Gatherer
 	// Listener serves /healthz, /readyz and /metrics; nil serves none. The agent closes it.
 	Listener net.Listener
+	// Profiles serves those of net/http/pprof, at /debug/pprof/; nil serves none. They tell
+	// much: it is to listen on loopback. The agent closes it.
+	Profiles net.Listener
 	// Rand returns a number in [0,1), by which the first runs after the start are spread.
 	Rand func() float64
-	// Log has a line for each change of a probe's state.
+	// Log takes what the agent logs. Its lines are to name the node already.
 	Log logr.Logger
 }
 
@@ -67,6 +75,8 @@ func (o *Options) validate() error {
 		return errors.New("agent options: Config, Runtime, Metrics and Rand are required")
 	case o.ExecConcurrency < 1:
 		return fmt.Errorf("exec concurrency: %d, want at least 1", o.ExecConcurrency)
+	case o.ReportInterval < 0:
+		return fmt.Errorf("report interval: %s, want at least 0", o.ReportInterval)
 	case o.Listener != nil && o.Gatherer == nil:
 		return errors.New("agent options: a Listener needs a Gatherer")
 	}
@@ -102,7 +112,7 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
-	a.reporter = newReporter(client, options.Metrics, options.Log.WithName("report"))
+	a.reporter = newReporter(client, cmp.Or(options.ReportInterval, defaultReportInterval), options.Metrics, options.Log.WithName("report"))
 	commands := exec.New(options.Runtime, options.ExecConcurrency, options.Metrics.Waited)
 	a.worker = worker.New(worker.Options{
 		Prober: probe.Set{
@@ -186,7 +196,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { a.worker.Run(ctx) })
 	parts.Go(func() { cancelOn(cancel, a.tracker.Run(ctx)) })
 	if a.options.Listener != nil {
-		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Listener, a.options.Gatherer, a.checks())) })
+		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks()))) })
+	}
+	if a.options.Profiles != nil {
+		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Profiles, profiles())) })
 	}
 	parts.Wait()
 	stopReporting()

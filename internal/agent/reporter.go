@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// writeInterval is the least time between the starts of two writes: ten a second.
-	writeInterval = 100 * time.Millisecond
+	// defaultReportInterval makes at most ten writes a second.
+	defaultReportInterval = 100 * time.Millisecond
 
 	// writeTimeout bounds one write, so that a connection that died silently is noticed.
 	writeTimeout = 10 * time.Second
@@ -50,12 +50,14 @@ type eventEmitter interface {
 }
 
 // reporter keeps what is known of the probes and writes it as report.Decide says: the
-// first news at once, then at most ten writes a second. While the API server is away it
-// tries on, always with the newest states.
+// first news at once, then at most one write in an interval. While the API server is away
+// it tries on, always with the newest states.
 type reporter struct {
-	writer  statusWriter
-	metrics *agentmetrics.Metrics
-	log     logr.Logger
+	writer statusWriter
+	// interval is the least time between the starts of two writes.
+	interval time.Duration
+	metrics  *agentmetrics.Metrics
+	log      logr.Logger
 	// wake has a token when wakeAt has moved.
 	wake chan struct{}
 
@@ -84,9 +86,9 @@ type reporter struct {
 	failing   bool
 }
 
-func newReporter(writer statusWriter, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
+func newReporter(writer statusWriter, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
 	return &reporter{
-		writer: writer, metrics: metrics, log: log,
+		writer: writer, interval: interval, metrics: metrics, log: log,
 		wake: make(chan struct{}, 1), states: report.States{}, backoff: newBackoff(),
 	}
 }
@@ -260,7 +262,7 @@ func (r *reporter) report(ctx context.Context, events eventEmitter) {
 	if !write {
 		return
 	}
-	r.notBefore = now.Add(writeInterval)
+	r.notBefore = now.Add(r.interval)
 	version, err := r.write(ctx, a)
 	if err != nil {
 		r.failed(ctx, now, err)

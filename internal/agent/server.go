@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,17 +22,18 @@ type check struct {
 	ready func() bool
 }
 
-// serve answers /healthz, /readyz and /metrics on the listener until ctx ends.
-func serve(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, checks []check) error {
-	server := &http.Server{Handler: handler(gatherer, checks), ReadHeaderTimeout: 5 * time.Second}
+// serve answers on the listener until ctx ends.
+func serve(ctx context.Context, listener net.Listener, answers http.Handler) error {
+	server := &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve health and metrics on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	}
 	return nil
 }
 
+// handler answers /healthz, /readyz and /metrics.
 func handler(gatherer prometheus.Gatherer, checks []check) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -48,5 +50,16 @@ func handler(gatherer prometheus.Gatherer, checks []check) http.Handler {
 		fmt.Fprint(w, body)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// profiles answers /debug/pprof/.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
 }

@@ -30,7 +30,7 @@ func TestServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, listener, registry, checks) }()
+	go func() { done <- serve(ctx, listener, handler(registry, checks)) }()
 
 	get := func(path string) (int, string) {
 		t.Helper()

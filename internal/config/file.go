@@ -1,0 +1,95 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+// read decodes a file, YAML or JSON, that holds a C of the kind.
+func read[C any](file, kind string) (*C, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return decode[C](content, kind)
+}
+
+// decode is strict: it refuses fields that the kind lacks, fields that come twice, and
+// another kind or version. The errors give paths.
+func decode[C any](content []byte, kind string) (*C, error) {
+	document, err := single(content)
+	if err != nil {
+		return nil, err
+	}
+	want := v1alpha1.GroupVersion().WithKind(kind)
+	var found metav1.TypeMeta
+	if err := sigsyaml.Unmarshal(document, &found); err != nil {
+		return nil, err
+	}
+	if found.GroupVersionKind() != want {
+		return nil, fmt.Errorf("apiVersion %q, kind %q: want apiVersion %q, kind %q",
+			found.APIVersion, found.Kind, want.GroupVersion(), want.Kind)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("making the scheme: %w", err)
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	object, _, err := decoder.Decode(document, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := any(object).(*C)
+	if !ok {
+		return nil, fmt.Errorf("kind %q is a %T, want %T", kind, object, c)
+	}
+	return c, nil
+}
+
+// single returns the one document of a file: of two, one would be lost without a word.
+func single(content []byte) ([]byte, error) {
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	var documents [][]byte
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("splitting the file into documents: %w", err)
+		}
+		if !blank(document) {
+			documents = append(documents, document)
+		}
+	}
+	if len(documents) != 1 {
+		return nil, fmt.Errorf("%d documents, want 1", len(documents))
+	}
+	return documents[0], nil
+}
+
+// blank tells whether there is nothing in a document but comments.
+func blank(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
+}

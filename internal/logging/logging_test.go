@@ -1,0 +1,61 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package logging
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+func TestNew(t *testing.T) {
+	say := func(log logr.Logger) {
+		log = log.WithName("report").WithValues("node", "node-1")
+		log.Info("State", "pod", "games/a")
+		log.V(Writes).Info("Write", "pod", "games/a")
+		log.V(Decisions).Info("Decision", "settings", json.RawMessage(`{"a":1}`))
+		log.V(Runs).Error(errors.New("no route"), "Run")
+	}
+	cases := map[string]struct {
+		options v1alpha1.Logging
+		want    []string
+	}{
+		"quiet": {v1alpha1.Logging{}, []string{
+			`level=INFO msg=State node=node-1 logger=report pod=games/a`,
+			`level=ERROR msg=Run node=node-1 logger=report err="no route"`,
+		}},
+		"writes": {v1alpha1.Logging{Verbosity: 1, Format: v1alpha1.LogText}, []string{
+			`level=INFO msg=State node=node-1 logger=report pod=games/a`,
+			`level=DEBUG v=1 msg=Write node=node-1 logger=report pod=games/a`,
+			`level=ERROR msg=Run node=node-1 logger=report err="no route"`,
+		}},
+		"JSON": {v1alpha1.Logging{Verbosity: 10, Format: v1alpha1.LogJSON}, []string{
+			`"level":"INFO","msg":"State","node":"node-1","logger":"report","pod":"games/a"}`,
+			`"level":"DEBUG","v":1,"msg":"Write","node":"node-1","logger":"report","pod":"games/a"}`,
+			`"level":"DEBUG","v":2,"msg":"Decision","node":"node-1","logger":"report","settings":{"a":1}}`,
+			`"level":"ERROR","msg":"Run","node":"node-1","logger":"report","err":"no route"}`,
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			say(New(&out, tc.options))
+			time := regexp.MustCompile(`^(time=\S+ |\{"time":"[^"]+",)`)
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				got = append(got, time.ReplaceAllString(strings.TrimSpace(line), ""))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
