@@ -184,6 +184,7 @@ generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ s
 	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies)
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@$(foreach f,rbac policies,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
+	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 
 .PHONY: lint
 lint: ## Lint every module.

@@ -88,4 +88,3 @@ func probesOf(npp *v1alpha1.NodePodProbe) int {
 func inForce(npp *v1alpha1.NodePodProbe) bool {
 	return npp.Status.ObservedGeneration >= npp.Generation
 }
-
