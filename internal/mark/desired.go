@@ -15,13 +15,19 @@ import (
 // States are the reported states of one pod's probes.
 type States map[probeid.ID]v1alpha1.ContainerProbeState
 
-// Report is what the agent of the pod's node has said of the pod.
+// Report is what the agent of the pod's node has said of the pod, or the provider of the
+// virtual kubelet that the node is.
 type Report struct {
 	// Reported is whether the agent has reported on its node at all. While it hasn't,
 	// nothing is known of any state, and the pod keeps the marks it has.
 	Reported bool
 	// States are the pod's states.
 	States States
+	// Provider is whether the provider of a virtual kubelet says it, by conditions that
+	// it writes itself.
+	Provider bool
+	// Kept are the types of the conditions that an agent has set and the provider not yet.
+	Kept map[string]bool
 }
 
 // Conflict is a key that two probes of a pod declare.
@@ -92,16 +98,21 @@ func Desired(probes []plan.Probe, report Report, owned Marks) Marks {
 			continue
 		}
 		marks.add(claims, probe, state)
+		conditionType := probe.Source.PodConditionType
+		switch own, found := owned.Conditions[conditionType]; {
+		case conditionType == "" || claims[Key{KindCondition, conditionType}] != probe.ID:
+		case !report.Provider:
+			marks.setCondition(condition(conditionType, state))
+		case found && report.Kept[conditionType]:
+			marks.setCondition(own)
+		}
 	}
 	return marks
 }
 
-// add makes the marks of one probe's state, but for the keys that belong to another.
+// add makes the labels and annotations of one probe's state, but for the keys that belong
+// to another.
 func (m *Marks) add(claims Claims, probe plan.Probe, state v1alpha1.ContainerProbeState) {
-	conditionType := probe.Source.PodConditionType
-	if conditionType != "" && claims[Key{KindCondition, conditionType}] == probe.ID {
-		m.setCondition(condition(conditionType, state))
-	}
 	for i := range probe.Source.MarkerPolicy {
 		policy := &probe.Source.MarkerPolicy[i]
 		if policy.State != state.State {

@@ -41,8 +41,9 @@ type source struct {
 
 // Compile makes m ready to match pods. It returns an error where the marker can't be
 // followed: a selector that is missing, empty or invalid, a probe name that is empty,
-// repeated or holds a "#", and a condition type that Kubernetes itself sets. The CRD
-// refuses all of these, so they come only from an API server with other rules.
+// repeated or holds a "#", a condition type that Kubernetes itself sets, and a policy with
+// one of the annotations that hand probes to providers. The CRD refuses all but the last,
+// so the others come only from an API server with other rules.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	selector, err := compileSelector(m.Spec.Selector)
 	if err != nil {
@@ -65,8 +66,11 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		if seen[id] {
 			return nil, fmt.Errorf("spec.probes[%d].name: %q is taken by a probe before it", i, spec.Name)
 		}
-		if isNative(spec.PodConditionType) {
+		if IsNative(spec.PodConditionType) {
 			return nil, fmt.Errorf("spec.probes[%d].podConditionType: %q is set by Kubernetes itself", i, spec.PodConditionType)
+		}
+		if err := checkAnnotations(spec.MarkerPolicy); err != nil {
+			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
 		seen[id] = true
 		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec})
@@ -85,13 +89,26 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// isNative tells whether the kubelet or a controller of Kubernetes owns the condition.
-func isNative(conditionType string) bool {
+// IsNative tells whether the kubelet or a controller of Kubernetes owns the condition.
+func IsNative(conditionType string) bool {
 	return slices.Contains([]corev1.PodConditionType{
 		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 		corev1.PodReadyToStartContainers, corev1.DisruptionTarget,
 		corev1.PodResizePending, corev1.PodResizeInProgress,
 	}, corev1.PodConditionType(conditionType))
+}
+
+// checkAnnotations returns an error where a policy sets what Seamark sets for providers:
+// the two would overwrite each other for ever.
+func checkAnnotations(policies []v1alpha1.ProbeMarkerPolicy) error {
+	for i := range policies {
+		for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
+			if _, found := policies[i].Annotations[key]; found {
+				return fmt.Errorf("markerPolicy[%d].annotations: %s is set by Seamark itself, choose another key", i, key)
+			}
+		}
+	}
+	return nil
 }
 
 // Key names the marker.

@@ -103,6 +103,12 @@ func Pod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return forPod(pod, Sorted(markers), defaults)
 }
 
+// Selected compiles the plan of one pod as Pod does, but for a pod in any state: bound to
+// a node or not yet, initialized or not.
+func Selected(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
+	return probesOf(pod, Sorted(markers), defaults)
+}
+
 // Sorted returns the markers ordered by namespace and name, without changing the
 // slice given.
 func Sorted(markers []*Marker) []*Marker {
@@ -115,10 +121,15 @@ func Sorted(markers []*Marker) []*Marker {
 
 // forPod expects the markers in order.
 func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
-	var planned PodPlan
 	if !Eligible(pod) {
-		return planned
+		return PodPlan{}
 	}
+	return probesOf(pod, markers, defaults)
+}
+
+// probesOf expects the markers in order.
+func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
+	var planned PodPlan
 	for _, m := range markers {
 		if !m.Selects(pod) {
 			continue

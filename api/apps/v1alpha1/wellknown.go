@@ -14,6 +14,15 @@ const (
 	// pod. What it owns and no longer applies, the API server removes.
 	FieldManager = "seamark"
 
+	// PodProbeMarkerAnnotationKey is the annotation of a pod that hands its probes to the
+	// provider of a virtual kubelet: a JSON array of PodContainerProbe, without their
+	// markerPolicy.
+	PodProbeMarkerAnnotationKey = "kruise.io/podprobe"
+
+	// PodProbeMarkerListAnnotationKey is the annotation of a pod that names the markers
+	// whose probes PodProbeMarkerAnnotationKey holds, in order and joined by commas.
+	PodProbeMarkerListAnnotationKey = "kruise.io/podprobemarker-list"
+
 	// EventReasonProbeSucceeded is the reason of the event on a pod whose probe
 	// changed to Succeeded.
 	EventReasonProbeSucceeded = "KruiseProbeSucceeded"

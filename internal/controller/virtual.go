@@ -1,0 +1,110 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
+)
+
+// Place is where a pod runs.
+type Place int
+
+// The places of a pod.
+const (
+	// PlaceUnknown is no node, or one that the informers don't have.
+	PlaceUnknown Place = iota
+	// PlaceKubelet is a node with a kubelet.
+	PlaceKubelet
+	// PlaceVirtual is a node that no kubelet runs, whose provider probes the pod.
+	PlaceVirtual
+)
+
+// PlaceOf returns where the pod runs.
+func PlaceOf(ctx context.Context, cache client.Reader, pod *corev1.Pod) (Place, error) {
+	if pod.Spec.NodeName == "" {
+		return PlaceUnknown, nil
+	}
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	err := cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return PlaceUnknown, nil
+	case err != nil:
+		return PlaceUnknown, fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
+	case serverless.IsVirtual(node.Labels):
+		return PlaceVirtual, nil
+	}
+	return PlaceKubelet, nil
+}
+
+// IsVirtual is PlaceOf for what handles events and can't fail: it logs an error.
+func IsVirtual(ctx context.Context, cache client.Reader, pod *corev1.Pod) bool {
+	place, err := PlaceOf(ctx, cache, pod)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding where a pod runs")
+	}
+	return place == PlaceVirtual
+}
+
+// Prober tells what is probed in a pod, and what came of it.
+type Prober struct {
+	// Cache reads markers, nodes and NodePodProbes. What it returns is not changed.
+	Cache client.Reader
+	// Compiler compiles markers.
+	Compiler *plan.Compiler
+	// Defaults are for the fields that a marker leaves unset.
+	Defaults plan.Defaults
+	// Serverless is whether providers probe the pods of virtual kubelets.
+	Serverless bool
+}
+
+// Probed returns the probes that the markers of the pod's namespace ask for, and what is
+// said of them: by the agent of the pod's node, or by the provider of a virtual kubelet.
+func (p Prober) Probed(ctx context.Context, pod *corev1.Pod) ([]plan.Probe, mark.Report, error) {
+	markers, err := Markers(ctx, p.Cache, p.Compiler, pod.Namespace)
+	if err != nil {
+		return nil, mark.Report{}, err
+	}
+	return p.ProbedBy(ctx, pod, markers)
+}
+
+// ProbedBy is Probed with the markers of the pod's namespace.
+func (p Prober) ProbedBy(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
+	if p.Serverless {
+		place, err := PlaceOf(ctx, p.Cache, pod)
+		if err != nil {
+			return nil, mark.Report{}, err
+		}
+		if place == PlaceVirtual {
+			return p.provided(pod, markers)
+		}
+	}
+	report, err := Report(ctx, p.Cache, pod)
+	return plan.Pod(pod, markers, p.Defaults).Probes, report, err
+}
+
+func (p Prober) provided(pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
+	var probes []plan.Probe
+	if plan.Eligible(pod) {
+		probes = serverless.Compile(pod, markers, p.Defaults).Probes
+	}
+	report, err := mark.Provided(pod, probes)
+	if err != nil {
+		return nil, mark.Report{}, fmt.Errorf("reading what the provider says: %w", err)
+	}
+	return probes, report, nil
+}
