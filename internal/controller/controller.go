@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
@@ -39,12 +41,13 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // its sources only while the manager leads: a queue that nobody works on would keep the
 // name of everything that ever changed, and the informers, which are warm in every
 // manager, tell a new leader all that there is. A failure slows down what failed alone, from 10 milliseconds to 30 seconds:
-// there is no overall limit.
-func Add(mgr manager.Manager, name string, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
+// there is no overall limit. Each line of the log of a reconcile names its subject.
+func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
 	c, err := controller.New(name, mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
 		ReconciliationTimeout:   timeout,
+		LogConstructor:          subject.logs(mgr.GetLogger().WithValues("controller", name)),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	})
@@ -57,6 +60,31 @@ func Add(mgr manager.Manager, name string, r reconcile.Reconciler, concurrency i
 		}
 	}
 	return nil
+}
+
+// Subject is what the requests of a controller name, as a key of log lines.
+type Subject string
+
+// The subjects. Pods and markers are named namespace/name.
+const (
+	SubjectNode   Subject = "node"
+	SubjectPod    Subject = "pod"
+	SubjectMarker Subject = "marker"
+)
+
+// logs returns what makes the logger of a request. Without a request, the lines are those
+// of a controller that starts and ends.
+func (s Subject) logs(log logr.Logger) func(*reconcile.Request) logr.Logger {
+	return func(request *reconcile.Request) logr.Logger {
+		switch {
+		case request == nil:
+			return log.V(logging.Decisions)
+		case request.Namespace == "":
+			return log.WithValues(string(s), request.Name)
+		default:
+			return log.WithValues(string(s), request.String())
+		}
+	}
 }
 
 // Markers returns the namespace's markers, but for those that can't be followed.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -42,7 +43,7 @@ func (r *Reconciler) release(ctx context.Context, marker *v1alpha1.PodProbeMarke
 	}
 	released := marker.DeepCopy()
 	controllerutil.RemoveFinalizer(released, v1alpha1.PodProbeMarkerFinalizer)
-	log.FromContext(ctx).V(1).Info("Releasing marker")
+	log.FromContext(ctx).V(logging.Writes).Info("Releasing marker")
 	return r.setFinalizers(ctx, marker, released.Finalizers)
 }
 

@@ -21,7 +21,7 @@ const DefaultConcurrency = 4
 // Add runs the Reconciler under the manager, fed from the informers, with at most
 // concurrency reconciles at once, or DefaultConcurrency where that is zero.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controller.Add(mgr, "marker", r, cmp.Or(concurrency, DefaultConcurrency),
+	return controller.Add(mgr, "marker", controller.SubjectMarker, r, cmp.Or(concurrency, DefaultConcurrency),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()))
 }

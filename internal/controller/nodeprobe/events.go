@@ -117,7 +117,7 @@ func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha
 	var pods corev1.PodList
 	err = r.Cache.List(ctx, &pods, client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing a marker's pods", "namespace", marker.Namespace, "name", marker.Name)
+		log.FromContext(ctx).Error(err, "Listing a marker's pods", "marker", client.ObjectKeyFromObject(marker).String())
 		return
 	}
 	nodes := sets.New[string]()

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
@@ -153,7 +154,8 @@ func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) err
 	}
 	r.recent.Forget(npp.Name)
 	r.Metrics.PlanWritten(metrics.PlanDeleted)
-	log.FromContext(ctx).Info("Deleted NodePodProbe", "node", npp.Name)
+	tell(ctx, npp.Spec.PodProbes, nil)
+	log.FromContext(ctx).V(logging.Writes).Info("Deleted NodePodProbe")
 	return nil
 }
 
@@ -214,7 +216,8 @@ func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetad
 	}
 	r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, spec)
 	r.Metrics.PlanWritten(metrics.PlanCreated)
-	log.FromContext(ctx).V(1).Info("Created NodePodProbe", "node", node.Name, "pods", len(spec.PodProbes))
+	tell(ctx, nil, spec.PodProbes)
+	log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe", "pods", len(spec.PodProbes))
 	return nil
 }
 
@@ -236,6 +239,7 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	}
 	r.recent.Wrote(npp.Name, npp.UID, version, spec)
 	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	log.FromContext(ctx).V(1).Info("Replaced plan", "node", npp.Name, "pods", len(spec.PodProbes))
+	tell(ctx, current.PodProbes, spec.PodProbes)
+	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(spec.PodProbes))
 	return nil
 }

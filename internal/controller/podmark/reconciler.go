@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -77,6 +79,29 @@ type change struct {
 }
 
 func (c change) isNone() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
+
+// tell logs which marks were set to something else, and which were taken off.
+func (c change) tell(lines logr.Logger) {
+	if !lines.Enabled() || c.desired.Equal(c.owned) {
+		return
+	}
+	var set, removed []string
+	for _, key := range c.desired.Keys() {
+		if alone := map[mark.Key]bool{key: true}; !c.desired.Only(alone).Equal(c.owned.Only(alone)) {
+			set = append(set, key.String())
+		}
+	}
+	for _, key := range c.owned.Keys() {
+		if !c.desired.Has(key) {
+			removed = append(removed, key.String())
+		}
+	}
+	message := "Marked pod"
+	if c.desired.IsEmpty() {
+		message = "Unmarked pod"
+	}
+	lines.Info(message, "set", set, "removed", removed)
+}
 
 // Reconcile makes the marks of the pod named by the request what they should be. An
 // ending pod keeps the marks it has.
@@ -164,7 +189,7 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 	}
 	r.recent.Wrote(key, pod.UID, version, change.desired)
 	r.Metrics.MarksApplied(metrics.MarkWritten)
-	log.FromContext(ctx).V(1).Info("Marked pod", "marks", len(change.desired.Keys()))
+	change.tell(log.FromContext(ctx).V(logging.Writes))
 	return nil
 }
 
@@ -176,7 +201,7 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 		if err != nil {
 			return "", err
 		}
-		log.FromContext(ctx).V(1).Info("Removed marks of OpenKruise from pod", "marks", change.leftover)
+		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of OpenKruise from pod", "marks", change.leftover)
 	}
 	if change.desired.Equal(change.owned) {
 		return version, nil

@@ -24,7 +24,7 @@ const DefaultConcurrency = 16
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return controller.Add(mgr, "serverless", r, cmp.Or(concurrency, DefaultConcurrency),
+	return controller.Add(mgr, "serverless", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, node, r.nodeEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()))
