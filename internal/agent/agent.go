@@ -26,6 +26,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
@@ -138,6 +139,10 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Container) {
+			if pod, planned := a.reporter.name(c.PodUID); planned {
+				a.options.Log.V(logging.Decisions).Info("Container changed", "pod", pod.String(), "container", c.Name,
+					"containerID", c.ID, "running", c.Running)
+			}
 			a.worker.ContainerChanged(c.Container, streak.Container{
 				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
 			})
@@ -150,13 +155,31 @@ func (a *Agent) callbacks() cri.Callbacks {
 	}
 }
 
-// observe counts a run, and logs why one could not be judged.
+// observe counts a run, and logs it.
 func (a *Agent) observe(run worker.Run) {
-	if run.Err != nil {
-		a.options.Log.V(1).Info("nothing could be told", "probe", run.Key.String(), "podUID", run.Key.PodUID,
-			"container", run.Key.Name, "reason", run.Err.Error())
-	}
+	a.tell(run)
 	a.options.Metrics.Probed(run.Handler, resultOf(run), run.Duration)
+}
+
+// tell logs a run of a planned probe.
+func (a *Agent) tell(run worker.Run) {
+	log := a.options.Log.V(logging.Runs)
+	if run.Err != nil {
+		log = a.options.Log.V(logging.Decisions)
+	}
+	if !log.Enabled() {
+		return
+	}
+	pod, planned := a.reporter.name(run.Key.PodUID)
+	if !planned {
+		return
+	}
+	log = log.WithValues("pod", pod.String(), "probe", run.Key.String(), "container", run.Key.Name)
+	if run.Err != nil {
+		log.Info("Probe told nothing", "reason", run.Err.Error())
+		return
+	}
+	log.Info("Ran probe", "success", run.Outcome.Success, "streak", run.Streak, "message", run.Outcome.Message, "took", run.Duration)
 }
 
 // resultOf is what the metrics call the run.

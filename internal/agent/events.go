@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/record/util"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/report"
 )
@@ -112,7 +113,7 @@ func (e *events) Emit(reported []report.Event) {
 		e.queue = append(e.queue, e.eventOf(r, e.stamp))
 	}
 	if dropped := len(e.queue) - maxQueued; dropped > 0 {
-		e.log.Error(nil, "too many events, the oldest are dropped", "dropped", dropped)
+		e.log.Error(nil, "Dropping the oldest events, there are too many", "dropped", dropped)
 		e.queue = e.queue[dropped:]
 	}
 	select {
@@ -180,7 +181,7 @@ func (e *events) next() *corev1.Event {
 func (e *events) write(ctx context.Context, event *corev1.Event) {
 	result, err := e.correlator.EventCorrelate(event)
 	if err != nil {
-		e.log.Error(err, "correlate event", "event", event.Message)
+		e.log.Error(err, "Correlating an event", "pod", podOf(event), "event", event.Message)
 		return
 	}
 	if result.Skip {
@@ -204,12 +205,18 @@ func (e *events) write(ctx context.Context, event *corev1.Event) {
 	})
 	e.metrics.EventWritten(err)
 	switch {
-	case err == nil, ctx.Err() != nil:
+	case err == nil:
+		e.log.V(logging.Writes).Info("Wrote event", "pod", podOf(event), "reason", event.Reason)
+	case ctx.Err() != nil:
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		e.log.V(1).Info("no event in a namespace that ends", "namespace", event.Namespace, "event", event.Message)
+		e.log.V(logging.Writes).Info("Wrote no event, the namespace ends", "pod", podOf(event), "event", event.Message)
 	default:
-		e.log.Error(err, "write event", "namespace", event.Namespace, "pod", event.InvolvedObject.Name, "event", event.Message)
+		e.log.Error(err, "Writing an event", "pod", podOf(event), "event", event.Message)
 	}
+}
+
+func podOf(event *corev1.Event) string {
+	return event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
 }
 
 // refused tells whether an error is the API server's last word, and not a sign of its

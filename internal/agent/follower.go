@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/report"
 )
 
@@ -68,7 +70,7 @@ func (f *follower) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-grace.C:
-			f.log.Info("no NodePodProbe for this node, probing stops")
+			f.log.Info("Probing stops, the node has no NodePodProbe")
 			f.put(nil)
 		case <-f.watched.changed:
 			object := f.watched.get()
@@ -105,7 +107,7 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	f.complain(problems)
 	f.probes.Store(int64(len(probes)))
 	f.report.Announce(plan)
-	f.log.V(1).Info("plan changed", "generation", plan.Generation, "pods", len(plan.Pods), "probes", len(probes))
+	f.log.V(logging.Decisions).Info("Plan changed", "generation", plan.Generation, "pods", len(plan.Pods), "probes", len(probes))
 	f.runner.SetPlan(probes, func() {
 		f.report.InForce(object)
 		f.inForce.Store(plan.Generation)
@@ -117,7 +119,8 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 func (f *follower) complain(problems map[string]error) {
 	for name, err := range problems {
 		if before := f.problems[name]; before == nil || before.Error() != err.Error() {
-			f.log.Error(err, "planned probe can't be run", "probe", name)
+			pod, probe, _ := strings.Cut(name, " ")
+			f.log.Error(err, "Probe can't be run", "pod", pod, "probe", probe)
 		}
 	}
 	f.problems = problems

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
@@ -77,8 +78,8 @@ type reporter struct {
 	writing bool
 	// wakeAt is when to decide next; zero while nothing is to be decided.
 	wakeAt time.Time
-	// pods are the names of the planned pods, for the log.
-	pods map[types.UID]string
+	// pods are the names of the pods of the plans in force and to come, for the log.
+	pods map[types.UID]types.NamespacedName
 
 	// Only the writing goroutine uses these.
 	notBefore time.Time
@@ -109,8 +110,9 @@ func (r *reporter) ProbeChanged(key probeid.Key, state streak.State, transition 
 	switch {
 	case transition != nil:
 		r.metrics.Changed(string(transition.To))
-		r.log.Info("probe changed state", "pod", r.pods[key.PodUID], "container", key.Name, "probe", key.String(),
-			"from", string(transition.From), "to", string(transition.To), "message", transition.Message)
+		pod := r.pods[key.PodUID]
+		r.log.Info("Probe changed state", "pod", pod.String(), "marker", pod.Namespace+"/"+key.Marker, "probe", key.String(),
+			"container", key.Name, "from", string(transition.From), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
 	case before.Message != state.Message:
 		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()}, state.LastTransition)
@@ -131,10 +133,37 @@ func (r *reporter) ProbeGone(key probeid.Key) {
 func (r *reporter) Announce(plan report.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pods = make(map[types.UID]string, len(plan.Pods))
-	for i := range plan.Pods {
-		r.pods[types.UID(plan.Pods[i].UID)] = plan.Pods[i].Namespace + "/" + plan.Pods[i].Name
+	before := r.pods
+	r.pods = namesOf(plan)
+	for uid, pod := range r.pods {
+		if _, known := before[uid]; !known {
+			r.log.V(logging.Decisions).Info("Probing pod", "pod", pod.String(), "podUID", string(uid))
+		}
 	}
+	// Until the plan stands, the worker may tell of pods of the one before.
+	for uid, pod := range namesOf(r.plan) {
+		if _, stays := r.pods[uid]; !stays {
+			r.log.V(logging.Decisions).Info("No longer probing pod", "pod", pod.String(), "podUID", string(uid))
+			r.pods[uid] = pod
+		}
+	}
+}
+
+func namesOf(plan report.Plan) map[types.UID]types.NamespacedName {
+	names := make(map[types.UID]types.NamespacedName, len(plan.Pods))
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		names[types.UID(pod.UID)] = types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	}
+	return names
+}
+
+// name returns the name of a pod, if there is a plan for it.
+func (r *reporter) name(uid types.UID) (types.NamespacedName, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pod, planned := r.pods[uid]
+	return pod, planned
 }
 
 // InForce tells that the plan of object stands, and that all states that the change of
@@ -143,6 +172,7 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan = planOf(object)
+	r.pods = namesOf(r.plan)
 	if object == nil {
 		return
 	}
@@ -269,7 +299,7 @@ func (r *reporter) report(ctx context.Context, events eventEmitter) {
 		return
 	}
 	if r.failing {
-		r.log.Info("reports are written again")
+		r.log.Info("Writing reports again")
 	}
 	r.failing, r.backoff = false, newBackoff()
 	events.Emit(r.wrote(now, a, version))
@@ -291,7 +321,7 @@ func (r *reporter) write(ctx context.Context, a attempt) (string, error) {
 // to be written; an object that has gone, the watch will tell of.
 func (r *reporter) failed(ctx context.Context, now time.Time, err error) {
 	if !r.failing && ctx.Err() == nil {
-		r.log.Error(err, "report can't be written, trying on")
+		r.log.Error(err, "Writing the report, trying on")
 		r.failing = true
 	}
 	r.notBefore = time.Now().Add(r.backoff.Step())
@@ -312,6 +342,9 @@ func (r *reporter) wrote(now time.Time, a attempt, version string) []report.Even
 		return nil
 	}
 	events := r.ledger.Events(a.plan, a.status)
+	for _, e := range events {
+		r.log.V(logging.Writes).Info("Reported state", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "probe", e.Probe.Name, "state", string(e.State))
+	}
 	r.ledger, r.version = r.ledger.Wrote(now, a.status), version
 	r.repair()
 	return events

@@ -80,7 +80,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	lost := false
 	found := func() {
 		if lost {
-			t.log.Info("container runtime found again")
+			t.log.Info("Container runtime found again")
 		}
 		lost = false
 	}
@@ -93,7 +93,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		}
 		if err != nil && !lost {
 			lost = true
-			t.log.Info("container runtime lost, containers are taken to be as they were", "reason", err.Error())
+			t.log.Info("Container runtime lost, containers are taken to be as they were", "reason", err.Error())
 		}
 		if time.Since(start) > t.timing.steady {
 			retry = t.backoff()
