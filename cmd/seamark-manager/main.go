@@ -58,6 +58,7 @@ func newCommand() *cobra.Command {
 		}
 		return run(cmd.Context(), line.Kubeconfig, c)
 	}
+	cmd.AddCommand(newUninstallCommand(), newSelftestCommand())
 	return cmd
 }
 

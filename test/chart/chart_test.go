@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"strings"
 	"testing"
@@ -20,12 +21,15 @@ import (
 // key names an object of a rendering.
 type key struct{ Kind, Namespace, Name string }
 
-// TestSameAsConfig holds the two ways to install together.
+// TestSameAsConfig holds the two ways to install together. Hooks are Helm's alone.
 func TestSameAsConfig(t *testing.T) {
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/default"))
 	// Helm makes the namespace itself, on the user's word.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
 	got := parse(t, template(t, tool(t, "helm"), "seamark-system"))
+	maps.DeleteFunc(got, func(_ key, object map[string]any) bool {
+		return at(object, []string{"metadata", "annotations", "helm.sh/hook"}) != nil
+	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-config/default +chart):\n%s", diff)
 	}
@@ -50,9 +54,13 @@ func TestValues(t *testing.T) {
 		pod       = "spec.template.spec."
 		container = pod + "containers.0."
 		notes     = "spec.template.metadata.annotations."
+		labels    = "spec.template.metadata.labels."
+		digest    = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	)
-	manager := key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}
-	agent := key{Kind: "DaemonSet", Namespace: "ns", Name: "seamark-agent"}
+	namespaced := func(kind, name string) key { return key{Kind: kind, Namespace: "ns", Name: name} }
+	const name = "seamark-manager"
+	manager := namespaced("Deployment", name)
+	agent := namespaced("DaemonSet", "seamark-agent")
 	helm := tool(t, "helm")
 	markers := key{Kind: "CustomResourceDefinition", Name: "podprobemarkers.apps.kruise.io"}
 	for name, test := range map[string]struct {
@@ -61,22 +69,58 @@ func TestValues(t *testing.T) {
 		path   string
 		want   any
 	}{
-		"manager image":      {"image.registry=r,image.tag=t", manager, container + "image", "r/seamark-manager:t"},
-		"agent image":        {"image.registry=r,image.tag=t", agent, container + "image", "r/seamark-agent:t"},
-		"pull policy":        {"image.pullPolicy=Always", agent, container + "imagePullPolicy", "Always"},
-		"pull secret":        {"imagePullSecrets[0].name=s", agent, pod + "imagePullSecrets.0.name", "s"},
-		"manager replicas":   {"manager.replicas=3", manager, "spec.replicas", int64(3)},
-		"manager flag":       {"manager.extraArgs={-v=2}", manager, container + "args.0", "-v=2"},
-		"manager affinity":   {"manager.affinity.nodeAffinity.a=b", manager, pod + "affinity.nodeAffinity.a", "b"},
-		"manager annotation": {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
-		"agent annotation":   {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
-		"agent socket":       {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
-		"agent port":         {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
-		"agent port's flag":  {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
-		"agent folder":       {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
-		"agent rollout":      {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
-		"agent memory":       {"agent.resources.limits.memory=64Mi", agent, container + "resources.limits.memory", "64Mi"},
-		"no CRDs":            {"crds.install=false", markers, "metadata.name", nil},
+		"manager image":           {"image.registry=r,image.tag=t", manager, container + "image", "r/seamark-manager:t"},
+		"agent image":             {"image.registry=r,image.tag=t", agent, container + "image", "r/seamark-agent:t"},
+		"manager repository":      {"manager.image.repository=x/y", manager, container + "image", "docker.io/seamark/x/y"},
+		"agent digest":            {"agent.image.digest=" + digest, agent, container + "image", "docker.io/seamark/seamark-agent@" + digest},
+		"manager digest":          {"manager.image.digest=" + digest, manager, container + "image", "docker.io/seamark/seamark-manager@" + digest},
+		"agent repository":        {"agent.image.repository=z", agent, container + "image", "docker.io/seamark/z"},
+		"pull policy":             {"image.pullPolicy=Always", agent, container + "imagePullPolicy", "Always"},
+		"pull secret":             {"imagePullSecrets[0].name=s", agent, pod + "imagePullSecrets.0.name", "s"},
+		"pull secret of the job":  {"imagePullSecrets[0].name=s", namespaced("Job", "seamark-uninstall"), pod + "imagePullSecrets.0.name", "s"},
+		"manager replicas":        {"manager.replicas=3", manager, "spec.replicas", int64(3)},
+		"one manager's budget":    {"manager.replicas=1", namespaced("PodDisruptionBudget", name), "spec", nil},
+		"no budget":               {"manager.podDisruptionBudget.enabled=false", namespaced("PodDisruptionBudget", name), "spec", nil},
+		"manager flag":            {"manager.extraArgs={-v=2}", manager, container + "args.0", "-v=2"},
+		"agent flag":              {"agent.extraArgs={-v=2}", agent, container + "args.1", "-v=2"},
+		"manager affinity":        {"manager.affinity.nodeAffinity.a=b", manager, pod + "affinity.nodeAffinity.a", "b"},
+		"agent affinity":          {"agent.affinity.podAffinity.a=b", agent, pod + "affinity.podAffinity.a", "b"},
+		"manager annotation":      {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
+		"agent annotation":        {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
+		"manager label":           {"manager.podLabels.a=b", manager, labels + "a", "b"},
+		"agent label":             {"agent.podLabels.a=b", agent, labels + "a", "b"},
+		"manager node":            {"manager.nodeSelector.a=b", manager, pod + "nodeSelector.a", "b"},
+		"agent node":              {"agent.nodeSelector.a=b", agent, pod + "nodeSelector.a", "b"},
+		"manager toleration":      {"manager.tolerations[0].key=a", manager, pod + "tolerations.0.key", "a"},
+		"agent toleration":        {"agent.tolerations[0].key=a", agent, pod + "tolerations.0.key", "a"},
+		"manager priority":        {"manager.priorityClassName=p", manager, pod + "priorityClassName", "p"},
+		"agent without priority":  {"agent.priorityClassName=", agent, pod + "priorityClassName", nil},
+		"manager variable":        {"manager.env[0].name=A,manager.env[0].value=b", manager, container + "env.0.value", "b"},
+		"agent variable":          {"agent.env[0].name=A,agent.env[0].value=b", agent, container + "env.1.value", "b"},
+		"manager memory":          {"manager.resources.limits.memory=1Gi", manager, container + "env.0.value", "921MiB"},
+		"manager memory, odd":     {"manager.resources.limits.memory=1e9", manager, container + "env", nil},
+		"agent memory":            {"agent.resources.limits.memory=100Mi", agent, container + "resources.limits.memory", "100Mi"},
+		"agent memory, of Go":     {"agent.resources.limits.memory=100Mi", agent, container + "env.1.value", "90MiB"},
+		"manager configuration":   {"manager.config.logging.verbosity=2", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
+		"manager's file":          {"manager.config.logging.verbosity=2", manager, pod + "volumes.0.configMap.name", name},
+		"gates, in the file":      {"featureGates.PodProbeMarkerGate=false", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
+		"agent configuration":     {"agent.config.execConcurrency=4", agent, container + "args.1", "--config=/etc/seamark/agent.yaml"},
+		"agent's file":            {"agent.config.execConcurrency=4", agent, pod + "volumes.1.configMap.name", "seamark-agent"},
+		"agent socket":            {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
+		"agent port":              {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
+		"agent port's flag":       {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
+		"agent folder":            {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
+		"agent rollout":           {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
+		"no CRDs":                 {"crds.install=false", markers, "metadata.name", nil},
+		"no quota":                {"priorityClassQuota=false", namespaced("ResourceQuota", "seamark-priority-classes"), "spec", nil},
+		"no network policy":       {"networkPolicy.enabled=false", namespaced("NetworkPolicy", name), "spec", nil},
+		"who reads metrics":       {"networkPolicy.metricsFrom[0].podSelector.a=b", namespaced("NetworkPolicy", name), "spec.ingress.1.from.0.podSelector.a", "b"},
+		"ingress alone":           {"networkPolicy.enabled=true", namespaced("NetworkPolicy", name), "spec.policyTypes.1", nil},
+		"egress":                  {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.egress.0.ports.0.port", int64(443)},
+		"egress, in the types":    {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.policyTypes.1", "Egress"},
+		"no clean-up":             {"uninstall.cleanUp=false", namespaced("Job", "seamark-uninstall"), "spec", nil},
+		"time of the clean-up":    {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), "spec.activeDeadlineSeconds", int64(60)},
+		"program of the clean-up": {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), container + "args.1", "--timeout=55s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, helm, "ns", "--set", test.set))
@@ -171,6 +215,9 @@ func normalize(object *unstructured.Unstructured) {
 	object.SetLabels(labels)
 	annotations := object.GetAnnotations()
 	delete(annotations, "helm.sh/resource-policy")
+	if len(annotations) == 0 {
+		annotations = nil
+	}
 	object.SetAnnotations(annotations)
 	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {

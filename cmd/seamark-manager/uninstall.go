@@ -1,0 +1,72 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/uninstall"
+)
+
+const uninstallHelp = `Takes off the cluster what Seamark has written: the marks of all pods, the finalizer
+of all markers, all NodePodProbes. First it scales the managers to none and takes
+their lease. What it keeps are the CRDs and the markers themselves.
+
+The chart runs it before a release is deleted. Where Seamark was installed otherwise,
+run it before deleting the rest. It may be run again.`
+
+func newUninstallCommand() *cobra.Command {
+	var kubeconfig, namespace string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Takes all marks, finalizers and plans off the cluster",
+		Long:  uninstallHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := restConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			host, err := os.Hostname()
+			if err != nil {
+				return fmt.Errorf("naming the holder of the lease: %w", err)
+			}
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within --timeout=%s", timeout))
+			defer cancel()
+			summary, err := uninstall.Run(ctx, uninstall.Options{
+				Config:    cfg,
+				Namespace: namespace,
+				Name:      manager.Name,
+				Identity:  fmt.Sprintf("%s_uninstall_%d", host, os.Getpid()),
+				Out:       cmd.OutOrStdout(),
+			})
+			if err != nil {
+				return fmt.Errorf("uninstall is not complete, run it again: %w", err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Kept: the CRDs podprobemarkers and nodepodprobes of apps.kruise.io, and %d PodProbeMarker(s).\n", summary.Markers)
+			return err
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the API server; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
+	set.StringVar(&namespace, "namespace", ownNamespace(), "namespace of the managers' deployment and lease")
+	set.DurationVar(&timeout, "timeout", 5*time.Minute, "the most time that it may take")
+	return cmd
+}
+
+// ownNamespace is the pod's, or where Seamark is installed by default.
+func ownNamespace() string {
+	if own, err := os.ReadFile(namespaceFile); err == nil && strings.TrimSpace(string(own)) != "" {
+		return strings.TrimSpace(string(own))
+	}
+	return "seamark-system"
+}

@@ -1,0 +1,79 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// The times of the lease are those of the managers.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = time.Second
+)
+
+// errLost says that another process took the lease while the work went on.
+var errLost = errors.New("the lease was lost")
+
+// alone does the work while it holds the managers' lease, so that none of them writes what
+// the work takes off. A manager that ends gives the lease up when its last write is done.
+func (u *uninstaller) alone(ctx context.Context, work func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	elected, done := make(chan struct{}), make(chan error, 1)
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name},
+		Client:     u.kubernetes.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: u.Identity},
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            lock,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				close(elected)
+				u.say("Took the lease %s/%s: no manager writes.", u.Namespace, u.Name)
+				done <- work(ctx)
+				stop()
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to take lease %s/%s: %w", u.Namespace, u.Name, err)
+	}
+	elector.Run(ctx)
+	lost := ctx.Err() == nil
+	select {
+	case <-elected:
+	default:
+		return fmt.Errorf("taking lease %s/%s, held by %q: %w", u.Namespace, u.Name, elector.GetLeader(), context.Cause(ctx))
+	}
+	err = <-done
+	if err != nil && lost {
+		return errors.Join(errLost, err)
+	}
+	return err
+}
+
+// deleteLease leaves no lease of nobody behind.
+func (u *uninstaller) deleteLease(ctx context.Context) error {
+	err := u.kubernetes.CoordinationV1().Leases(u.Namespace).Delete(ctx, u.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting lease %s/%s: %w", u.Namespace, u.Name, err)
+	}
+	return nil
+}

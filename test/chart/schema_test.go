@@ -1,0 +1,245 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+// schema is the part of a JSON schema that the tests look at.
+type schema struct {
+	Ref                  string             `json:"$ref"`
+	Description          string             `json:"description"`
+	Type                 string             `json:"type"`
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	Definitions          map[string]*schema `json:"$defs"`
+}
+
+func readSchema(t *testing.T) *schema {
+	t.Helper()
+	content, err := os.ReadFile("../../charts/seamark/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &schema{}
+	if err := json.Unmarshal(content, root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// resolve follows a reference. A description beside it is that of the place.
+func (s *schema) resolve(root *schema) *schema {
+	if s.Ref == "" {
+		return s
+	}
+	resolved := *root.Definitions[strings.TrimPrefix(s.Ref, "#/$defs/")]
+	if s.Description != "" {
+		resolved.Description = s.Description
+	}
+	return &resolved
+}
+
+// TestSchemaIsClosed holds every object of the schema to known properties, each with a
+// description. Objects of Kubernetes that users hand through are open.
+func TestSchemaIsClosed(t *testing.T) {
+	root := readSchema(t)
+	var walk func(path string, s *schema)
+	walk = func(path string, s *schema) {
+		s = s.resolve(root)
+		if path != "" && s.Description == "" {
+			t.Errorf("%s has no description", path)
+		}
+		if len(s.Properties) > 0 && string(s.AdditionalProperties) != "false" {
+			t.Errorf("%s takes unknown properties", path)
+		}
+		if s.Items != nil && len(s.Items.Properties) > 0 {
+			for _, name := range slices.Sorted(maps.Keys(s.Items.Properties)) {
+				walk(path+"[]."+name, s.Items.Properties[name])
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			walk(strings.TrimPrefix(path+"."+name, "."), s.Properties[name])
+		}
+	}
+	walk("", root)
+}
+
+// TestSchemaAndValues holds each value to a place in the schema and a comment, and each
+// place in the schema to a value. Fields of free maps and of component configurations have
+// their defaults elsewhere.
+func TestSchemaAndValues(t *testing.T) {
+	content, err := os.ReadFile("../../charts/seamark/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		t.Fatal(err)
+	}
+	root := readSchema(t)
+	var walk func(path string, s *schema, node *yaml.Node)
+	walk = func(path string, s *schema, node *yaml.Node) {
+		s = s.resolve(root)
+		values := map[string]*yaml.Node{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			name, value := node.Content[i], node.Content[i+1]
+			values[name.Value] = value
+			child := s.Properties[name.Value]
+			here := strings.TrimPrefix(path+"."+name.Value, ".")
+			switch {
+			case child == nil:
+				t.Errorf("line %d: %s is not in the schema", name.Line, here)
+			case name.HeadComment != "":
+			case value.Kind != yaml.MappingNode || len(value.Content) == 0:
+				t.Errorf("line %d: %s has no comment", name.Line, here)
+			}
+			if child != nil && value.Kind == yaml.MappingNode && structured(here) {
+				walk(here, child, value)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			if here := strings.TrimPrefix(path+"."+name, "."); values[name] == nil && here != "global" {
+				t.Errorf("%s is in the schema alone", here)
+			}
+		}
+	}
+	walk("", root, document.Content[0])
+}
+
+// structured tells whether the chart itself says what is below a value.
+func structured(path string) bool {
+	last := path[strings.LastIndex(path, ".")+1:]
+	return !slices.Contains([]string{"config", "resources", "nodeSelector", "affinity", "featureGates"}, last)
+}
+
+// TestSchemaOfConfigurations holds the fields of component configurations that the chart
+// takes to those that the programs have, but for what the chart sets itself.
+func TestSchemaOfConfigurations(t *testing.T) {
+	root := readSchema(t)
+	for component, test := range map[string]struct {
+		kind reflect.Type
+		own  []string
+	}{
+		"manager": {
+			reflect.TypeFor[configv1alpha1.ManagerConfiguration](),
+			[]string{"leaderElection", "metrics", "health", "featureGates", "serverless"},
+		},
+		"agent": {
+			reflect.TypeFor[configv1alpha1.AgentConfiguration](),
+			[]string{"criEndpoint", "metrics"},
+		},
+	} {
+		want := fieldsOf(test.kind)
+		for _, name := range test.own {
+			if _, found := want[name]; !found {
+				t.Errorf("%s: the configuration has no field %s", component, name)
+			}
+			delete(want, name)
+		}
+		got := propertiesOf(root, root.Properties[component].Properties["config"])
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: fields (-types +schema):\n%s", component, diff)
+		}
+	}
+}
+
+// fieldsOf returns the JSON fields of a struct, each with the fields below it.
+func fieldsOf(t reflect.Type) map[string]any {
+	fields := map[string]any{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "":
+		case field.Type.Kind() == reflect.Struct && field.Type.PkgPath() == t.PkgPath():
+			fields[name] = fieldsOf(field.Type)
+		default:
+			fields[name] = map[string]any{}
+		}
+	}
+	return fields
+}
+
+func propertiesOf(root, s *schema) map[string]any {
+	properties := map[string]any{}
+	for name, property := range s.resolve(root).Properties {
+		properties[name] = propertiesOf(root, property)
+	}
+	return properties
+}
+
+// TestRefusals holds mistakes to messages that name the value and what is allowed.
+func TestRefusals(t *testing.T) {
+	helm := tool(t, "helm")
+	for set, want := range map[string]string{
+		"managr.replicas=3":                              "additional properties 'managr' not allowed",
+		"manager.replica=3":                              "at '/manager': additional properties 'replica' not allowed",
+		"manager.replicas=many":                          "at '/manager/replicas': got string, want integer",
+		"manager.replicas=-1":                            "at '/manager/replicas': minimum",
+		"image.pullPolicy=Sometimes":                     "'Always', 'IfNotPresent', 'Never'",
+		"image.tag=a b":                                  "at '/image/tag': 'a b' does not match pattern",
+		"agent.image.digest=sha256:1":                    "at '/agent/image/digest': 'sha256:1' does not match pattern",
+		"agent.port=70000":                               "at '/agent/port': maximum",
+		"agent.maxUnavailable=0%":                        "at '/agent/maxUnavailable'",
+		"agent.criEndpoint=unix:///var/run/c.sock":       "at '/agent/criEndpoint'",
+		"agent.runtimeFolder=run":                        "at '/agent/runtimeFolder'",
+		"agent.tolerations[0].operater=Exists":           "additional properties 'operater' not allowed",
+		"agent.config.execConcurrency=0":                 "at '/agent/config/execConcurrency': minimum",
+		"manager.config.probeDefaults.period=1":          "additional properties 'period' not allowed",
+		"manager.resources.limits.memory=1 GB":           "at '/manager/resources/limits/memory'",
+		"manager.podLabels.app\\.kubernetes\\.io/name=x": "app.kubernetes.io/name",
+		"featureGates.PodProbMarkerGate=true":            "additional properties 'PodProbMarkerGate' not allowed",
+		"crds.install=\"yes\"":                           "at '/crds/install': got string, want boolean",
+		"uninstall.timeoutSeconds=1":                     "at '/uninstall/timeoutSeconds': minimum",
+		"imagePullSecrets[0]=s":                          "at '/imagePullSecrets/0': got string, want object",
+	} {
+		t.Run(set, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), helm, "template", "seamark", "charts/seamark", "--set", set)
+			command.Dir = "../.."
+			out, err := command.CombinedOutput()
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			if !strings.Contains(string(out), want) {
+				t.Errorf("the message is\n%swant it to say %q", out, want)
+			}
+		})
+	}
+}
+
+// TestParentChart lets a chart that includes this one have global values.
+func TestParentChart(t *testing.T) {
+	template(t, tool(t, "helm"), "ns", "--set", "global.region=eu")
+}
+
+// TestConfigurationRolls has a changed configuration change the pods, and an unchanged one
+// leave them.
+func TestConfigurationRolls(t *testing.T) {
+	helm := tool(t, "helm")
+	digests := map[string]bool{}
+	for _, level := range []string{"1", "2", "2"} {
+		objects := parse(t, template(t, helm, "ns", "--set", "manager.config.logging.verbosity="+level))
+		manager := objects[key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}]
+		path := []string{"spec", "template", "metadata", "annotations", "seamark.dev/config-digest"}
+		digests[at(manager, path).(string)] = true
+	}
+	if len(digests) != 2 {
+		t.Errorf("%d digests of 2 configurations", len(digests))
+	}
+}

@@ -1,0 +1,260 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package uninstall_test runs an uninstall against a real API server, with the rights that
+// the manager's service account and the chart's hook give it.
+package uninstall_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/uninstall"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+const (
+	system = "seamark-system"
+	name   = "seamark-manager"
+	// foreign is a finalizer of somebody else.
+	foreign = "example.com/held"
+)
+
+// TestUninstall takes everything off, twice.
+func TestUninstall(t *testing.T) {
+	e := env.Start(t)
+	config := identity(t, e)
+	namespace := e.Namespace(t)
+	marks := mark.Marks{
+		Labels:      map[string]string{"busy": "true"},
+		Annotations: map[string]string{"note": "x"},
+		Conditions:  map[string]mark.Condition{"example.com/busy": {Type: "example.com/busy", Status: corev1.ConditionTrue}},
+	}
+	createDeployment(t, e)
+	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x"), marks)
+	createMarked(t, e, builders.Pod(namespace, "ended").Label("app", "x"), marks, corev1.PodSucceeded)
+	createInherited(t, e, builders.Pod(namespace, "inherited").Label("app", "x"), marks)
+	must(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "virtual").
+		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "m"))))
+	must(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "bystander").Label("busy", "by-hand"))))
+	marker := builders.Marker(namespace, "m").Selector("app", "x").Probe(builders.Probe("p").Condition("example.com/busy")).Build()
+	marker.Finalizers = []string{foreign, v1alpha1.PodProbeMarkerFinalizer}
+	must(t, e.Client.Create(t.Context(), marker))
+	for i := range 3 {
+		must(t, e.Client.Create(t.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
+	}
+
+	for _, round := range []struct {
+		name string
+		want uninstall.Summary
+	}{
+		{"first", uninstall.Summary{Pods: 4, Finalizers: 1, Markers: 1, Plans: 3}},
+		{"again", uninstall.Summary{Markers: 1}},
+	} {
+		var out bytes.Buffer
+		summary, err := uninstall.Run(t.Context(), options(config, &out))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", round.name, err, out.String())
+		}
+		if diff := cmp.Diff(round.want, summary); diff != "" {
+			t.Errorf("%s: summary (-want +got):\n%s%s", round.name, diff, out.String())
+		}
+	}
+	checkPods(t, e, namespace)
+	checkObjects(t, e, marker)
+}
+
+func checkPods(t *testing.T, e *env.Env, namespace string) {
+	t.Helper()
+	var pods corev1.PodList
+	must(t, e.Client.List(t.Context(), &pods, client.InNamespace(namespace)))
+	got := map[string]map[string]string{}
+	for _, pod := range pods.Items {
+		got[pod.Name] = pod.Labels
+		if entry := mark.Entry(pod.ManagedFields); entry != nil {
+			t.Errorf("Seamark still owns fields of pod %s: %s", pod.Name, entry.FieldsV1.GetRawBytes())
+		}
+		if len(pod.Annotations) > 0 || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == "example.com/busy"
+		}) {
+			t.Errorf("pod %s still has marks: %v, %v", pod.Name, pod.Annotations, pod.Status.Conditions)
+		}
+	}
+	want := map[string]map[string]string{"a": {"app": "x"}, "ended": {"app": "x"}, "inherited": {"app": "x", "own": "kruise"}, "virtual": nil, "bystander": {"busy": "by-hand"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels of the pods (-want +got):\n%s", diff)
+	}
+}
+
+func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
+	t.Helper()
+	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
+	if diff := cmp.Diff([]string{foreign}, marker.Finalizers); diff != "" {
+		t.Errorf("finalizers of the marker (-want +got):\n%s", diff)
+	}
+	var plans v1alpha1.NodePodProbeList
+	must(t, e.Client.List(t.Context(), &plans))
+	if len(plans.Items) > 0 {
+		t.Errorf("%d NodePodProbes are left", len(plans.Items))
+	}
+	deployment := &appsv1.Deployment{}
+	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, deployment))
+	if *deployment.Spec.Replicas != 0 {
+		t.Errorf("the managers have %d replicas, want 0", *deployment.Spec.Replicas)
+	}
+	err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, &coordinationv1.Lease{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("reading the lease: %v, want not found", err)
+	}
+}
+
+// TestHeldLease writes nothing while a manager leads, and says who.
+func TestHeldLease(t *testing.T) {
+	e := env.Start(t)
+	config := identity(t, e)
+	namespace := e.Namespace(t)
+	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{Labels: map[string]string{"busy": "true"}})
+	must(t, e.Client.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("stray"), LeaseDurationSeconds: ptr.To[int32](3600),
+			AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
+	defer cancel()
+	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
+	if err == nil || !strings.Contains(err.Error(), `held by "stray": out of time`) {
+		t.Errorf("error %v, want one that names the lease's holder", err)
+	}
+	pod := &corev1.Pod{}
+	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
+	if pod.Labels["busy"] != "true" {
+		t.Errorf("labels %v: the mark is off", pod.Labels)
+	}
+}
+
+// TestNothingInstalled finds nothing to do on a cluster that has no CRDs either.
+func TestNothingInstalled(t *testing.T) {
+	e := env.Start(t, env.NoCRDs())
+	summary, err := uninstall.Run(t.Context(), options(identity(t, e), &bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(uninstall.Summary{}, summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+func options(config *rest.Config, out *bytes.Buffer) uninstall.Options {
+	return uninstall.Options{Config: config, Namespace: system, Name: name, Identity: "test", Out: out}
+}
+
+// identity gives the manager's rights, and those of the hook.
+func identity(t *testing.T, e *env.Env) *rest.Config {
+	t.Helper()
+	config := e.ServiceAccount(t, system, name, nil)
+	manifests, err := env.ReadManifests("config/rbac")
+	must(t, err)
+	e.Apply(t, manifests...)
+	meta := metav1.ObjectMeta{Namespace: system, Name: "seamark-uninstall"}
+	must(t, e.Client.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{name}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"delete"}},
+	}}))
+	must(t, e.Client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: name}},
+	}))
+	return config
+}
+
+func createDeployment(t *testing.T, e *env.Env) {
+	t.Helper()
+	labels := map[string]string{"a": "b"}
+	must(t, e.Client.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](2),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		},
+	}))
+}
+
+// createMarked makes a pod with marks of Seamark's, in a phase where one is given.
+func createMarked(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks, phase ...corev1.PodPhase) {
+	t.Helper()
+	pod := plain(builder)
+	must(t, e.Client.Create(t.Context(), pod))
+	for _, p := range phase {
+		pod.Status.Phase = p
+		must(t, e.Client.Status().Update(t.Context(), pod))
+	}
+	c, err := metadata.NewForConfig(e.Config)
+	must(t, err)
+	_, err = apply.NewPods(c).Marks(t.Context(), pod, marks)
+	must(t, err)
+}
+
+// createInherited makes a pod whose marks OpenKruise has made before Seamark did.
+func createInherited(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks) {
+	t.Helper()
+	pod := plain(builder)
+	must(t, e.Client.Create(t.Context(), pod))
+	before := pod.DeepCopy()
+	pod.Labels = map[string]string{"app": "x", "busy": "true", "own": "kruise"}
+	must(t, e.Client.Patch(t.Context(), pod, client.MergeFrom(before), client.FieldOwner("kruise-manager")))
+	before = pod.DeepCopy()
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "example.com/busy", Status: corev1.ConditionTrue})
+	must(t, e.Client.Status().Patch(t.Context(), pod, client.StrategicMergeFrom(before), client.FieldOwner("kruise-manager")))
+	c, err := metadata.NewForConfig(e.Config)
+	must(t, err)
+	_, err = apply.NewPods(c).Marks(t.Context(), pod, marks)
+	must(t, err)
+}
+
+// plain returns the pod as one creates it.
+func plain(builder *builders.PodBuilder) *corev1.Pod {
+	pod := builder.Build()
+	pod.UID, pod.ResourceVersion = "", ""
+	if len(pod.Spec.Containers) == 0 {
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
+	}
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Image = "none"
+	}
+	return pod
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
