@@ -72,39 +72,38 @@ type Prober struct {
 	Serverless bool
 }
 
-// Probed returns the probes that the markers of the pod's namespace ask for, and what is
-// said of them: by the agent of the pod's node, or by the provider of a virtual kubelet.
-func (p Prober) Probed(ctx context.Context, pod *corev1.Pod) ([]plan.Probe, mark.Report, error) {
-	markers, err := Markers(ctx, p.Cache, p.Compiler, pod.Namespace)
+// Plan returns the probes that the markers ask for in the pod, those of its namespace: for
+// the agent of its node, or for the provider of a virtual kubelet.
+func (p Prober) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, Place, error) {
+	if !p.Serverless {
+		return plan.Pod(pod, markers, p.Defaults), PlaceUnknown, nil
+	}
+	place, err := PlaceOf(ctx, p.Cache, pod)
+	switch {
+	case err != nil:
+		return plan.PodPlan{}, place, err
+	case place != PlaceVirtual:
+		return plan.Pod(pod, markers, p.Defaults), place, nil
+	case !plan.Eligible(pod):
+		return plan.PodPlan{}, place, nil
+	}
+	return serverless.Compile(pod, markers, p.Defaults), place, nil
+}
+
+// Probed returns the probes of Plan and what is said of them: by the agent of the pod's
+// node, or by the provider of a virtual kubelet.
+func (p Prober) Probed(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
+	planned, place, err := p.Plan(ctx, pod, markers)
 	if err != nil {
 		return nil, mark.Report{}, err
 	}
-	return p.ProbedBy(ctx, pod, markers)
-}
-
-// ProbedBy is Probed with the markers of the pod's namespace.
-func (p Prober) ProbedBy(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
-	if p.Serverless {
-		place, err := PlaceOf(ctx, p.Cache, pod)
-		if err != nil {
-			return nil, mark.Report{}, err
-		}
-		if place == PlaceVirtual {
-			return p.provided(pod, markers)
-		}
+	if place != PlaceVirtual {
+		report, err := Report(ctx, p.Cache, pod)
+		return planned.Probes, report, err
 	}
-	report, err := Report(ctx, p.Cache, pod)
-	return plan.Pod(pod, markers, p.Defaults).Probes, report, err
-}
-
-func (p Prober) provided(pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
-	var probes []plan.Probe
-	if plan.Eligible(pod) {
-		probes = serverless.Compile(pod, markers, p.Defaults).Probes
-	}
-	report, err := mark.Provided(pod, probes)
+	report, err := mark.Provided(pod, planned.Probes)
 	if err != nil {
 		return nil, mark.Report{}, fmt.Errorf("reading what the provider says: %w", err)
 	}
-	return probes, report, nil
+	return planned.Probes, report, nil
 }

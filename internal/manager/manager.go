@@ -42,6 +42,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller/podmark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
 // Name is the manager's name in leases and events.
@@ -73,6 +74,9 @@ type Options struct {
 	// EnablePodProbeMarkerOnServerless being on. It has no effect in a manager that is
 	// Disabled.
 	Serverless bool
+	// Webhook annotates the pods of virtual kubelets as they are made. Nil leaves that to
+	// the controller, as does a manager that is not Serverless.
+	Webhook *webhook.Options
 	// Concurrency is how much the controllers do at a time.
 	Concurrency Concurrency
 	// Defaults are for the fields of probes that markers leave unset.
@@ -112,12 +116,13 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	}
 	cfg := rest.CopyConfig(options.Config)
 	cfg.QPS = -1
+	hook := newWebhook(cfg, options)
 	// One process may hold several managers in turn, as tests do.
 	skipNames, grace := true, shutdown
 	mgr, err := ctrlmanager.New(cfg, ctrlmanager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Logger,
-		Cache:                         caches(),
+		Cache:                         caches(options.Serverless),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              Name,
@@ -128,6 +133,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 		PprofBindAddress:              options.PprofBindAddress,
 		GracefulShutdownTimeout:       &grace,
 		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
+		WebhookServer:                 hook.Server,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -147,7 +153,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := addControllers(cfg, mgr, counters, options); err != nil {
+	if err := addControllers(ctx, cfg, mgr, hook, counters, options); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -194,7 +200,7 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, counters *metrics.Metrics, options Options) error {
+func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -204,18 +210,23 @@ func addControllers(cfg *rest.Config, mgr ctrlmanager.Manager, counters *metrics
 		return err
 	}
 	informers, compiler, workers := mgr.GetCache(), plan.NewCompiler(), options.Concurrency
-	return errors.Join(
+	pods := apply.NewPods(metadataClient)
+	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Cache: informers, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
 			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, workers.NodeProbe),
 		podmark.New(podmark.Options{
-			Cache: informers, Pods: apply.NewPods(metadataClient),
-			Compiler: compiler, Defaults: options.Defaults, Metrics: counters, Now: time.Now,
+			Cache: informers, Pods: pods,
+			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, workers.PodMark),
 		marker.New(marker.Options{
 			Cache: informers, Markers: apply.NewMarkers(mgr.GetClient()),
-			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, workers.Marker),
 	)
+	if err != nil {
+		return err
+	}
+	return addServerless(ctx, mgr, hook, pods, compiler, options)
 }

@@ -4,6 +4,9 @@
 package manager
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -16,17 +19,22 @@ import (
 )
 
 // caches says what the cache keeps of each kind. Objects are handed out as they are
-// kept, without a copy: no controller changes what it reads.
-func caches() cache.Options {
+// kept, without a copy: no controller changes what it reads. Serverless says whether what
+// providers are told, and what they say, is kept of pods.
+func caches(serverless bool) cache.Options {
 	shared := true
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	pods := trimPod
+	if serverless {
+		pods = trimServerlessPod
+	}
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: &shared,
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:              {Transform: typed(trimPod)},
+			&corev1.Pod{}:              {Transform: typed(pods)},
 			node:                       {Transform: typed(trimNode)},
 			&v1alpha1.PodProbeMarker{}: {},
 			&v1alpha1.NodePodProbe{}:   {},
@@ -74,6 +82,26 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	trimMarks(trimmed, pod)
+	return trimmed
+}
+
+// trimServerlessPod keeps besides the two annotations for providers, and all conditions
+// that Kubernetes doesn't set itself.
+func trimServerlessPod(pod *corev1.Pod) *corev1.Pod {
+	trimmed := trimPod(pod)
+	annotations := maps.Clone(trimmed.Annotations)
+	for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
+		if value, found := pod.Annotations[key]; found {
+			if annotations == nil {
+				annotations = make(map[string]string)
+			}
+			annotations[key] = value
+		}
+	}
+	trimmed.Annotations = annotations
+	trimmed.Status.Conditions = slices.DeleteFunc(slices.Clone(pod.Status.Conditions), func(c corev1.PodCondition) bool {
+		return c.Type != corev1.PodInitialized && plan.IsNative(string(c.Type))
+	})
 	return trimmed
 }
 

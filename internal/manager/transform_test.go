@@ -105,3 +105,26 @@ func TestTrimNode(t *testing.T) {
 		t.Errorf("trimmed node (-want +got):\n%s", diff)
 	}
 }
+
+func TestTrimServerlessPod(t *testing.T) {
+	whole := full()
+	whole.Annotations["kruise.io/podprobe"], whole.Annotations["kruise.io/podprobemarker-list"] = "[]", "web"
+	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: "game.io/role", Status: corev1.ConditionFalse})
+	trimmed := trimServerlessPod(whole)
+	if diff := cmp.Diff(map[string]string{"cost": "-10", "kruise.io/podprobe": "[]", "kruise.io/podprobemarker-list": "web"}, trimmed.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	var types []string
+	for _, c := range trimmed.Status.Conditions {
+		types = append(types, string(c.Type))
+	}
+	if diff := cmp.Diff([]string{"Initialized", "game.io/idle", "game.io/role"}, types); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(trimmed, trimServerlessPod(trimmed)); diff != "" {
+		t.Errorf("trimming again changes it (-once +twice):\n%s", diff)
+	}
+	if len(whole.Status.Conditions) != 4 {
+		t.Error("the whole pod was changed")
+	}
+}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
@@ -50,6 +51,8 @@ type Options struct {
 	Compiler *plan.Compiler
 	// Defaults are for the fields that a marker leaves unset.
 	Defaults plan.Defaults
+	// Serverless is whether providers probe the pods of virtual kubelets.
+	Serverless bool
 	// Recorder records events on markers.
 	Recorder record.EventRecorder
 	// Metrics counts the writes.
@@ -61,6 +64,7 @@ type Options struct {
 // Reconciler keeps one marker's finalizer and status at a time.
 type Reconciler struct {
 	Options
+	prober controller.Prober
 	looks  *looks
 	recent *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 }
@@ -69,8 +73,11 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
-		looks:   newLooks(),
-		recent:  apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		prober: controller.Prober{
+			Cache: options.Cache, Compiler: options.Compiler, Defaults: options.Defaults, Serverless: options.Serverless,
+		},
+		looks:  newLooks(),
+		recent: apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
 	}
 }
 
@@ -171,7 +178,14 @@ func (r *Reconciler) look(ctx context.Context, marker *v1alpha1.PodProbeMarker) 
 	if err := r.Cache.List(ctx, &markers, client.InNamespace(marker.Namespace)); err != nil {
 		return 0, nil, fmt.Errorf("listing the markers of namespace %s: %w", marker.Namespace, err)
 	}
-	s := summarize(compiled, r.Compiler.All(rivals(marker, markers.Items)), selected.Items, r.Defaults)
+	contenders := r.Compiler.All(rivals(marker, markers.Items))
+	s, err := summarize(compiled, selected.Items, func(pod *corev1.Pod) (plan.PodPlan, error) {
+		planned, _, err := r.prober.Plan(ctx, pod, contenders)
+		return planned, err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
 	return s.matched, s.conditions(marker), nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 // release takes the finalizer off a marker of which nothing is left, and looks again
@@ -76,7 +77,9 @@ func holds(spec *v1alpha1.NodePodProbeSpec, marker *v1alpha1.PodProbeMarker) boo
 	return false
 }
 
-// isMarked tells whether a pod of the namespace still has marks that the marker made.
+// isMarked tells whether a pod of the namespace still has marks that the marker made, or
+// hands its probes to a provider. The informers have the annotations for that only where
+// they are looked after.
 func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
 	// The marker is being deleted, so it is among these and selects nothing.
 	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, marker.Namespace)
@@ -90,14 +93,20 @@ func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMark
 	keys := declared(marker)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if plan.Ending(pod) || mark.Entry(pod.ManagedFields) == nil {
+		if plan.Ending(pod) {
 			continue
 		}
-		report, err := controller.Report(ctx, r.Cache, pod)
+		if serverless.Of(pod).Names(marker.Name) {
+			return true, nil
+		}
+		if mark.Entry(pod.ManagedFields) == nil {
+			continue
+		}
+		probes, report, err := r.prober.Probed(ctx, pod, markers)
 		if err != nil {
 			return false, err
 		}
-		left, err := leftOver(pod, plan.Pod(pod, markers, r.Defaults).Probes, report, keys)
+		left, err := leftOver(pod, probes, report, keys)
 		if err != nil || left {
 			return left, err
 		}

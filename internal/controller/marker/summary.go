@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 // The reasons of the conditions.
@@ -60,9 +61,9 @@ type summary struct {
 	conflicts map[conflict]pods
 }
 
-// summarize looks at the namespace's pods that the marker selects. The rivals are the
+// summarize looks at the namespace's pods that the marker selects. Each is planned with the
 // compiled markers that may set keys which the marker declares, itself among them.
-func summarize(marker *plan.Marker, rivals []*plan.Marker, selected []corev1.Pod, defaults plan.Defaults) summary {
+func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
 	s := summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
 	for i := range selected {
 		pod := &selected[i]
@@ -70,7 +71,10 @@ func summarize(marker *plan.Marker, rivals []*plan.Marker, selected []corev1.Pod
 			continue
 		}
 		s.matched++
-		planned := plan.Pod(pod, rivals, defaults)
+		planned, err := planPod(pod)
+		if err != nil {
+			return s, err
+		}
 		for _, p := range planned.Problems {
 			if p.ID.Marker == marker.Name {
 				key := problem{probe: p.ID.Probe, container: p.Container, port: p.Port, reason: p.Reason}
@@ -85,7 +89,7 @@ func summarize(marker *plan.Marker, rivals []*plan.Marker, selected []corev1.Pod
 			}
 		}
 	}
-	return s
+	return s, nil
 }
 
 // rivals returns those of the markers that declare a key which the marker declares too.
@@ -203,6 +207,10 @@ func (p problem) String() string {
 		return fmt.Sprintf("probe %q: no container %q", p.probe, p.container)
 	case plan.PortNotFound:
 		return fmt.Sprintf("probe %q: container %q has no port %q", p.probe, p.container, p.port)
+	case serverless.ConditionTypeMissing:
+		return fmt.Sprintf("probe %q: needs a podConditionType for pods on virtual kubelets", p.probe)
+	case serverless.ConditionTypeTaken:
+		return fmt.Sprintf("probe %q: another probe before it has its podConditionType, and pods on virtual kubelets are probed for one only", p.probe)
 	default:
 		return fmt.Sprintf("probe %q: needs exactly one of exec, httpGet, tcpSocket and grpc", p.probe)
 	}

@@ -101,7 +101,13 @@ func TestSummary(t *testing.T) {
 			for _, pod := range tc.pods {
 				pods = append(pods, *pod)
 			}
-			s := summarize(compiled, compiler.All(rivals(marker, all)), pods, plan.KubernetesDefaults())
+			contenders := compiler.All(rivals(marker, all))
+			s, err := summarize(compiled, pods, func(pod *corev1.Pod) (plan.PodPlan, error) {
+				return plan.Pod(pod, contenders, plan.KubernetesDefaults()), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if s.matched != tc.matched {
 				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 type queue = controller.Queue
@@ -61,16 +62,20 @@ func (r *Reconciler) reported(ctx context.Context, q queue, before, after *v1alp
 // or what it carries of ours, is another.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
 			// A report that arrives before its pod has found none to mark.
 			late := !e.IsInInitialList && plan.Eligible(e.Object)
-			if late || mark.Entry(e.Object.ManagedFields) != nil {
+			if late || r.isProvided(ctx, e.Object) || mark.Entry(e.Object.ManagedFields) != nil {
 				add(q, client.ObjectKeyFromObject(e.Object))
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
 			markers := func() []*plan.Marker { return r.markersOf(ctx, e.ObjectNew.Namespace) }
-			if !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) || !sameMarks(e.ObjectOld, e.ObjectNew) {
+			provided := r.provides(ctx, e.ObjectOld, e.ObjectNew)
+			if provided {
+				r.arrivals.note(client.ObjectKeyFromObject(e.ObjectNew), r.Now())
+			}
+			if provided || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) || !sameMarks(e.ObjectOld, e.ObjectNew) {
 				add(q, client.ObjectKeyFromObject(e.ObjectNew))
 			}
 		},
@@ -138,5 +143,33 @@ func (r *Reconciler) addPods(ctx context.Context, q queue, which ...client.ListO
 	}
 	for i := range pods.Items {
 		add(q, client.ObjectKeyFromObject(&pods.Items[i]))
+	}
+}
+
+// isProvided tells whether a provider probes the pod, so that its conditions count.
+func (r *Reconciler) isProvided(ctx context.Context, pod *corev1.Pod) bool {
+	return r.Serverless && controller.IsVirtual(ctx, r.Cache, pod)
+}
+
+// provides tells whether the change of the pod is one that its provider says something by.
+func (r *Reconciler) provides(ctx context.Context, before, after *corev1.Pod) bool {
+	return r.Serverless && !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) &&
+		r.isProvided(ctx, after)
+}
+
+// nodeEvents returns what to do when a node comes or changes its kind: its pods are marked
+// by what others say from then on. Nodes found at the start are passed over.
+func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
+			if !e.IsInInitialList && serverless.IsVirtual(e.Object.Labels) {
+				r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: e.Object.Name})
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+			if serverless.IsVirtual(e.ObjectOld.Labels) != serverless.IsVirtual(e.ObjectNew.Labels) {
+				r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: e.ObjectNew.Name})
+			}
+		},
 	}
 }

@@ -48,6 +48,8 @@ type Options struct {
 	Compiler *plan.Compiler
 	// Defaults are for the fields that a marker leaves unset.
 	Defaults plan.Defaults
+	// Serverless is whether providers probe the pods of virtual kubelets.
+	Serverless bool
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
@@ -57,6 +59,7 @@ type Options struct {
 // Reconciler keeps the marks of one pod at a time.
 type Reconciler struct {
 	Options
+	prober   controller.Prober
 	arrivals *arrivals
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
 }
@@ -64,7 +67,10 @@ type Reconciler struct {
 // New returns a Reconciler that has seen no report yet.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options:  options,
+		Options: options,
+		prober: controller.Prober{
+			Cache: options.Cache, Compiler: options.Compiler, Defaults: options.Defaults, Serverless: options.Serverless,
+		},
 		arrivals: newArrivals(),
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
 	}
@@ -161,11 +167,10 @@ func (r *Reconciler) marks(ctx context.Context, pod *corev1.Pod) (change, error)
 	if err != nil {
 		return change{}, err
 	}
-	report, err := controller.Report(ctx, r.Cache, pod)
+	probes, report, err := r.prober.Probed(ctx, pod, markers)
 	if err != nil {
 		return change{}, err
 	}
-	probes := plan.Pod(pod, markers, r.Defaults).Probes
 	desired := mark.Desired(probes, report, owned)
 	return change{
 		owned: owned, desired: desired,

@@ -7,6 +7,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,8 +22,15 @@ const DefaultConcurrency = 32
 // Add runs the Reconciler under the manager, fed from the informers, with at most
 // concurrency reconciles at once, or DefaultConcurrency where that is zero.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controller.Add(mgr, "podmark", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency),
+	sources := []source.Source{
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.reportEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()))
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),
+	}
+	if r.Serverless {
+		node := &metav1.PartialObjectMetadata{}
+		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		sources = append(sources, source.Kind(informers, node, r.nodeEvents()))
+	}
+	return controller.Add(mgr, "podmark", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency), sources...)
 }

@@ -1,0 +1,39 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller/serverless"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/webhook"
+)
+
+// newWebhook returns a webhook without a server where none is asked for.
+func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
+	if options.Disabled || !options.Serverless || options.Webhook == nil {
+		return &webhook.Webhook{}
+	}
+	return webhook.New(cfg, *options.Webhook)
+}
+
+// addServerless adds what serves the pods of virtual kubelets: the controller, in the
+// manager that leads, and the webhook, in all.
+func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, compiler *plan.Compiler, options Options) error {
+	if !options.Serverless {
+		return nil
+	}
+	err := serverless.New(serverless.Options{
+		Cache: mgr.GetCache(), Pods: pods, Compiler: compiler, Defaults: options.Defaults,
+	}).Add(mgr, mgr.GetCache(), options.Concurrency.Serverless)
+	if err != nil || hook.Server == nil {
+		return err
+	}
+	return hook.Add(ctx, mgr, compiler, options.Defaults)
+}

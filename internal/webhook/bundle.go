@@ -1,0 +1,85 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// authorityKey is the key of the authority's certificate in the Secret.
+const authorityKey = "ca.crt"
+
+// bundles tells the API server which authority to trust: it keeps the one in the Secret in
+// the webhook configuration. Every request is about both.
+type bundles struct {
+	reader client.Reader
+	writer client.Client
+	// secret and configuration name the two objects.
+	secret, configuration types.NamespacedName
+}
+
+// Reconcile writes the authority into the configuration where it has another.
+func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	secret, configuration := &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := b.reader.Get(ctx, b.secret, secret)
+	if err == nil {
+		err = b.reader.Get(ctx, b.configuration, configuration)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		// Whichever is missing asks for this again when it comes.
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading the webhook's authority and configuration: %w", err)
+	}
+	body, err := trusting(configuration, secret.Data[authorityKey])
+	if err != nil || body == nil {
+		return reconcile.Result{}, err
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, body)
+	err = b.writer.Patch(ctx, configuration.DeepCopy(), patch, client.FieldOwner(v1alpha1.FieldManager))
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the authority into the webhook configuration %s: %w", configuration.Name, client.IgnoreNotFound(err))
+	}
+	log.FromContext(ctx).Info("Changed the webhook's authority")
+	return reconcile.Result{}, nil
+}
+
+// trusting returns the patch that makes every webhook of the configuration trust the
+// authority, or nil where all do, or there is none to trust.
+func trusting(configuration *admissionregistrationv1.MutatingWebhookConfiguration, authority []byte) ([]byte, error) {
+	var webhooks []map[string]any
+	for i := range configuration.Webhooks {
+		if webhook := &configuration.Webhooks[i]; !bytes.Equal(webhook.ClientConfig.CABundle, authority) {
+			webhooks = append(webhooks, map[string]any{
+				"name": webhook.Name, "clientConfig": map[string]any{"caBundle": authority},
+			})
+		}
+	}
+	if len(authority) == 0 || len(webhooks) == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(map[string]any{
+		// One that was made anew is looked at anew.
+		"metadata": map[string]any{"uid": configuration.UID},
+		"webhooks": webhooks,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the webhook's authority: %w", err)
+	}
+	return body, nil
+}
