@@ -93,6 +93,7 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Disabled:                !c.FeatureGates[config.PodProbeMarkerGate],
 		Serverless:              c.FeatureGates[config.ServerlessGate],
+		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),
 		Concurrency: manager.Concurrency{
 			NodeProbe:  int(c.Controllers.NodeProbe.Concurrency),
 			PodMark:    int(c.Controllers.PodMark.Concurrency),
