@@ -75,7 +75,7 @@ func Inherited(managed []metav1.ManagedFieldsEntry) (map[Key]bool, error) {
 // kind and name: an apply that leaves them out leaves them on, because OpenKruise owns
 // them too. They are keys that the pod shouldn't have, and that were Seamark's until now
 // or are declared by a probe whose state is known. While its state isn't known, a mark
-// that OpenKruise made for it stays.
+// that OpenKruise made for it stays, and so does a condition that a provider writes.
 func Leftover(inherited map[Key]bool, probes []plan.Probe, report Report, owned, desired Marks) []Key {
 	if len(inherited) == 0 {
 		return nil
@@ -85,7 +85,8 @@ func Leftover(inherited map[Key]bool, probes []plan.Probe, report Report, owned,
 	for key := range inherited {
 		id, claimed := claims[key]
 		_, known := report.States[id]
-		if !desired.Has(key) && (owned.Has(key) || claimed && known) {
+		providers := report.Provider && key.Kind == KindCondition
+		if !desired.Has(key) && (owned.Has(key) || claimed && known && !providers) {
 			leftover = append(leftover, key)
 		}
 	}

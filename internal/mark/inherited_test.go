@@ -93,7 +93,7 @@ func TestInherited(t *testing.T) {
 }
 
 func TestLeftover(t *testing.T) {
-	idle := plan.Probe{ID: probeid.ID{Marker: "m", Probe: "idle"}, Source: builders.Probe("idle").
+	idle := plan.Probe{ID: probeid.ID{Marker: "m", Probe: "idle"}, Source: builders.Probe("idle").Condition("game.io/idle").
 		Label(v1alpha1.ProbeSucceeded, "idle", "true").Label(v1alpha1.ProbeFailed, "busy", "true").Build()}
 	inherited := map[mark.Key]bool{label("idle"): true, label("busy"): true, label("app"): true}
 	known := mark.Report{Reported: true, States: mark.States{idle.ID: {State: v1alpha1.ProbeSucceeded}}}
@@ -104,9 +104,14 @@ func TestLeftover(t *testing.T) {
 		owned     mark.Marks
 		want      []mark.Key
 	}{
-		"not inherited":                 {probes: []plan.Probe{idle}, report: known},
-		"of the other state":            {inherited: inherited, probes: []plan.Probe{idle}, report: known, want: []mark.Key{label("busy")}},
-		"declared by no probe":          {inherited: inherited, report: known},
+		"not inherited":        {probes: []plan.Probe{idle}, report: known},
+		"of the other state":   {inherited: inherited, probes: []plan.Probe{idle}, report: known, want: []mark.Key{label("busy")}},
+		"declared by no probe": {inherited: inherited, report: known},
+		"a provider's condition": {
+			inherited: map[mark.Key]bool{label("busy"): true, {Kind: mark.KindCondition, Name: "game.io/idle"}: true},
+			probes:    []plan.Probe{idle}, report: mark.Report{Reported: true, Provider: true, States: known.States},
+			want: []mark.Key{label("busy")},
+		},
 		"the state isn't known":         {inherited: inherited, probes: []plan.Probe{idle}, report: mark.Report{Reported: true}},
 		"nothing is reported":           {inherited: inherited, probes: []plan.Probe{idle}},
 		"ours, and declared no more":    {inherited: inherited, report: known, owned: labelled("idle", "true"), want: []mark.Key{label("idle")}},

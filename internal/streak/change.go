@@ -45,12 +45,16 @@ func (j *Judge) ContainerChanged(now time.Time, c Container) (Transition, bool) 
 // isFresh tells whether c is another run of the container than the one that the state
 // speaks of. A container that runs after it did not is fresh even under its old ID: it
 // was created before and has only now started. Reported times are whole seconds, so a
-// container that started within the second of the report is taken for the reported one.
+// container that started within the second of the report is taken for the reported one. So
+// is any where the report has no times: a state is not given up on a guess.
 func (j *Judge) isFresh(c Container) bool {
 	if j.restored {
 		reported := j.state.LastTransition
 		if j.state.LastProbe.After(reported) {
 			reported = j.state.LastProbe
+		}
+		if reported.IsZero() {
+			return false
 		}
 		return c.StartedAt.Truncate(time.Second).After(reported)
 	}

@@ -269,6 +269,12 @@ func TestJudge(t *testing.T) {
 			final:  streak.State{State: failed, Message: "reported", LastProbe: at(-60), LastTransition: at(-20)},
 			due:    at(0),
 		},
+		"restored without times": {
+			policy: kubernetes(), start: streak.State{State: succeeded},
+			steps: []step{running(0, "a", -30), failure(1, "no")},
+			final: streak.State{State: succeeded, LastProbe: at(1)},
+			due:   at(0),
+		},
 		"restored, and the container is gone": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{gone(1)},

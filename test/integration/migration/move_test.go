@@ -1,0 +1,330 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// The marks that the marker game declares, by the states of its two probes.
+var (
+	idle   = []string{"label idle=true", "annotation cost=-10", "condition game.io/idle=True"}
+	busy   = []string{"label busy=true", "annotation cost=10", "condition game.io/idle=False"}
+	health = []string{"label healthy=true"}
+)
+
+// game has a probe whose fields are all unset, with policies for both states, and one with
+// all fields set that marks a success alone.
+func game(namespace string) *v1alpha1.PodProbeMarker {
+	marker := builders.Marker(namespace, "game").
+		Probe(builders.Probe("idle").Handler(command("idle")).Condition("game.io/idle").
+			Label(succeeded, "idle", "true").Annotation(succeeded, "cost", "-10").
+			Label(failed, "busy", "true").Annotation(failed, "cost", "10")).
+		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).
+		Build()
+	marker.UID, marker.Generation = "", 0
+	return marker
+}
+
+func command(name string) corev1.ProbeHandler {
+	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}}
+}
+
+// leave makes the objects that OpenKruise leaves when it is switched off.
+func leave(ctx context.Context, w *world) {
+	w.Helper()
+	kruise := newOpenKruise(w)
+	marker := game(w.namespace)
+	w.must(w.client.Create(ctx, marker))
+	pods := map[string]*corev1.Pod{}
+	var all []*corev1.Pod
+	for _, name := range []string{"idle", "busy", "turned", "silent", "fresh"} {
+		pods[name] = kruise.createPod(ctx, name)
+		all = append(all, pods[name])
+	}
+	kruise.follows(ctx, marker, int64(len(all)))
+	npp := kruise.plans(ctx, marker, all...)
+
+	asIdle, asBusy := map[string]string{"idle": "true", "healthy": "true"}, map[string]string{"busy": "true"}
+	// Settled, in either state.
+	kruise.reports(ctx, npp, pods["idle"], state("game#idle", succeeded), state("game#healthy", succeeded))
+	kruise.marks(ctx, pods["idle"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
+	kruise.reports(ctx, npp, pods["busy"], state("game#idle", failed), state("game#healthy", failed))
+	kruise.marks(ctx, pods["busy"], asBusy, map[string]string{"cost": "10"}, corev1.ConditionFalse)
+	// The daemon has reported a change that no controller has taken up, and no times.
+	w.exits("busy", "idle", 1)
+	w.exits("busy", "healthy", 1)
+	w.exits("turned", "idle", 1)
+	w.exits("turned", "healthy", 1)
+	kruise.reports(ctx, npp, pods["turned"],
+		v1alpha1.ContainerProbeState{Name: "game#idle", State: failed}, v1alpha1.ContainerProbeState{Name: "game#healthy", State: failed})
+	kruise.marks(ctx, pods["turned"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
+	// Marked, and the report is lost.
+	kruise.marks(ctx, pods["silent"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
+	// Its container was new when the daemon ended.
+	kruise.reports(ctx, npp, pods["fresh"], state("game#idle", unknown))
+	kruise.marks(ctx, pods["fresh"], nil, nil, corev1.ConditionFalse)
+	w.exits("fresh", "idle", 1)
+	w.exits("fresh", "healthy", 1)
+	// Keys that no marker declares, of OpenKruise's other features and of others.
+	kruise.marks(ctx, pods["idle"], map[string]string{"theirs": "1"}, map[string]string{"kruise.io/other": "2"}, "")
+	w.must(w.client.Patch(ctx, pods["idle"], mergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
+}
+
+func mergePatch(body string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(body))
+}
+
+func TestMove(t *testing.T) {
+	foreign := []string{"label theirs=1", "label team=blue", "annotation kruise.io/other=2"}
+	starts := map[string]func(w *world) (stopManager func()){
+		"the agent first": func(w *world) func() {
+			w.startAgent()
+			w.until("the agent follows OpenKruise's plan", func(context.Context) (string, error) {
+				if w.ran("idle", "healthy") > 0 {
+					return "", nil
+				}
+				return "no probe has run", nil
+			})
+			return w.startManager()
+		},
+		"the manager first": func(w *world) func() {
+			stop := w.startManager()
+			w.taken("idle")
+			w.startAgent()
+			return stop
+		},
+	}
+	for name, start := range starts {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			leave(t.Context(), w)
+			record := startRecord(w)
+			stopManager := start(w)
+			w.marked("turned", busy...)
+			w.marked("fresh", busy...)
+			for _, pod := range []string{"idle", "busy", "silent"} {
+				w.taken(pod)
+			}
+			w.planIsOurs()
+			w.probedTwice("idle", "busy", "silent")
+			w.unchanged(record)
+
+			w.marked("idle", all(idle, health, foreign)...)
+			w.exits("idle", "idle", 1)
+			w.exits("idle", "healthy", 1)
+			w.marked("idle", all(busy, foreign)...)
+			w.exits("silent", "healthy", 1)
+			w.marked("silent", idle...)
+
+			w.replaceCRDs()
+			stopManager()
+			w.startManager()
+			w.exits("idle", "idle", 0)
+			w.exits("idle", "healthy", 0)
+			w.marked("idle", all(idle, health, foreign)...)
+			w.statusIsOurs()
+			w.once(record)
+
+			w.must(w.client.Delete(t.Context(), game(w.namespace)))
+			w.until("the marker is gone", func(ctx context.Context) (string, error) {
+				err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{})
+				if apierrors.IsNotFound(err) {
+					return "", nil
+				}
+				return "it is there", err
+			})
+			w.marked("idle", foreign...)
+			for _, pod := range []string{"busy", "turned", "silent", "fresh"} {
+				w.marked(pod)
+			}
+		})
+	}
+}
+
+func all(sets ...[]string) []string {
+	var all []string
+	for _, set := range sets {
+		all = append(all, set...)
+	}
+	return all
+}
+
+// taken waits until Seamark owns marks on the pod.
+func (w *world) taken(pod string) {
+	w.Helper()
+	w.until("Seamark owns marks of pod "+pod, func(ctx context.Context) (string, error) {
+		found := &corev1.Pod{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
+			return "", err
+		}
+		if mark.Entry(found.ManagedFields) == nil {
+			return "it owns none", nil
+		}
+		return "", nil
+	})
+}
+
+// planIsOurs waits until the plan has the defaults filled in.
+func (w *world) planIsOurs() {
+	w.Helper()
+	w.until("the plan is Seamark's", func(ctx context.Context) (string, error) {
+		npp := &v1alpha1.NodePodProbe{}
+		if err := w.client.Get(ctx, client.ObjectKey{Name: w.node}, npp); err != nil {
+			return "", err
+		}
+		for _, pod := range npp.Spec.PodProbes {
+			for _, probe := range pod.Probes {
+				if probe.Probe.TimeoutSeconds != 1 {
+					return fmt.Sprintf("probe %s of pod %s has no timeout", probe.Name, pod.Name), nil
+				}
+			}
+		}
+		return "", nil
+	})
+}
+
+// probedTwice waits until each probe of the pods has run twice more.
+func (w *world) probedTwice(pods ...string) {
+	w.Helper()
+	for _, pod := range pods {
+		for _, command := range []string{"idle", "healthy"} {
+			enough := w.ran(pod, command) + 2
+			w.until(fmt.Sprintf("%s runs in pod %s", command, pod), func(context.Context) (string, error) {
+				if n := w.ran(pod, command); n < enough {
+					return fmt.Sprintf("it ran %d of %d times", n, enough), nil
+				}
+				return "", nil
+			})
+		}
+	}
+}
+
+// unchanged holds the move to its promise: marks that were right never changed, and each
+// that was wrong changed once.
+func (w *world) unchanged(record *record) {
+	w.Helper()
+	want := map[string][]string{
+		"idle": nil, "busy": nil, "silent": nil,
+		"turned": {
+			"annotation cost: -10, 10", "condition game.io/idle: True, False", "label busy: -, true",
+			"label healthy: true, -", "label idle: true, -",
+		},
+		// OpenKruise has no condition for Unknown.
+		"fresh": {"annotation cost: -, 10", "condition game.io/idle: False, Unknown, False", "label busy: -, true"},
+	}
+	for pod, changes := range want {
+		if diff := cmp.Diff(changes, record.changes(pod)); diff != "" {
+			w.Errorf("marks of pod %s changed in the move (-want +got):\n%s", pod, diff)
+		}
+	}
+}
+
+// once holds what came after the move to one change of each mark for each change of state.
+func (w *world) once(record *record) {
+	w.Helper()
+	want := []string{
+		"annotation cost: -10, 10, -10", "condition game.io/idle: True, False, True", "label busy: -, true, -",
+		"label healthy: true, -, true", "label idle: true, -, true",
+	}
+	if diff := cmp.Diff(want, record.changes("idle")); diff != "" {
+		w.Errorf("marks of pod idle since the move (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"label healthy: true, -"}, record.changes("silent")); diff != "" {
+		w.Errorf("marks of pod silent since the move (-want +got):\n%s", diff)
+	}
+	if changes := record.changes("busy"); len(changes) > 0 {
+		w.Errorf("marks of pod busy changed: %v", changes)
+	}
+	before := record.written("busy")
+	w.probedTwice("busy", "idle")
+	if after := record.written("busy"); after != before {
+		w.Errorf("a pod at rest was written %d times", after-before)
+	}
+}
+
+// replaceCRDs does as `kubectl apply --server-side --force-conflicts` does.
+func (w *world) replaceCRDs() {
+	w.Helper()
+	crds, err := env.ReadManifests("config/crd/bases")
+	w.must(err)
+	for _, crd := range crds {
+		w.must(w.client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("kubectl"), client.ForceOwnership))
+	}
+}
+
+// statusIsOurs waits until the marker's status has what OpenKruise's CRD has no place for.
+func (w *world) statusIsOurs() {
+	w.Helper()
+	w.until("the marker's status has conditions", func(ctx context.Context) (string, error) {
+		marker := &v1alpha1.PodProbeMarker{}
+		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "game"}, marker)
+		if err != nil || len(marker.Status.Conditions) > 0 {
+			return "", err
+		}
+		return "it has none", nil
+	})
+}
+
+// A marker that Seamark's CRD refuses and OpenKruise's takes goes on as it is, and can be
+// deleted. An edit of what is wrong is refused by the field's name.
+func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
+	w := newWorld(t)
+	kruise := newOpenKruise(w)
+	pod := kruise.createPod(t.Context(), "a")
+	marker := builders.Marker(w.namespace, "odd").
+		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).Build()
+	marker.UID, marker.Generation = "", 0
+	marker.Spec.Probes[0].Probe.PeriodSeconds = -1
+	w.must(w.client.Create(t.Context(), marker))
+	kruise.follows(t.Context(), marker, 1)
+	npp := kruise.plans(t.Context(), marker, pod)
+	kruise.reports(t.Context(), npp, pod, state("odd#healthy", succeeded))
+	kruise.marks(t.Context(), pod, map[string]string{"healthy": "true"}, nil, "")
+	record := startRecord(w)
+	w.startManager()
+	w.startAgent()
+	w.taken("a")
+	w.replaceCRDs()
+	w.until("the new CRD is served", func(ctx context.Context) (string, error) {
+		other := marker.DeepCopy()
+		other.Name, other.ResourceVersion = "other", ""
+		err := w.client.Create(ctx, other, client.DryRunAll)
+		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
+			return "", nil
+		}
+		return fmt.Sprint("it is created with: ", err), nil
+	})
+	if changes := record.changes("a"); len(changes) > 0 {
+		t.Errorf("marks changed: %v", changes)
+	}
+	w.exits("a", "healthy", 1)
+	w.marked("a")
+	w.exits("a", "healthy", 0)
+	w.marked("a", "label healthy=true")
+
+	w.must(w.client.Patch(t.Context(), marker, mergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
+	err := w.client.Patch(t.Context(), marker, client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op":"replace","path":"/spec/probes/0/probe/periodSeconds","value":-2}]`)))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
+		t.Errorf("another wrong period: %v, want it refused by name", err)
+	}
+	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}}))
+	w.marked("a")
+}

@@ -1,0 +1,100 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// record holds the marks of every version of the pods of a namespace, as a watcher sees
+// them.
+type record struct {
+	mu sync.Mutex
+	// versions are the distinct marks of each pod in their order.
+	versions map[string][]map[string]string
+	// writes counts the versions of each pod.
+	writes map[string]int
+}
+
+// startRecord watches the pods from now until the test ends.
+func startRecord(w *world) *record {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	watcher, err := w.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		cancel()
+		w.Fatal("watching the pods:", err)
+	}
+	r := &record{versions: map[string][]map[string]string{}, writes: map[string]int{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted {
+				r.see(pod)
+			}
+		}
+	}()
+	w.Cleanup(func() {
+		watcher.Stop()
+		cancel()
+		<-done
+	})
+	return r
+}
+
+func (r *record) see(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes[pod.Name]++
+	seen, now := r.versions[pod.Name], marks(pod)
+	if len(seen) == 0 || !maps.Equal(seen[len(seen)-1], now) {
+		r.versions[pod.Name] = append(seen, now)
+	}
+}
+
+// written returns how many versions of the pod there were.
+func (r *record) written(pod string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writes[pod]
+}
+
+// changes returns what became of each mark of the pod that changed, such as
+// "label idle: true, -": a dash stands for its absence.
+func (r *record) changes(pod string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := map[string]bool{}
+	for _, version := range r.versions[pod] {
+		for key := range version {
+			keys[key] = true
+		}
+	}
+	var changes []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		var values []string
+		for _, version := range r.versions[pod] {
+			value, found := version[key]
+			if !found {
+				value = "-"
+			}
+			if len(values) == 0 || values[len(values)-1] != value {
+				values = append(values, value)
+			}
+		}
+		if len(values) > 1 {
+			changes = append(changes, key+": "+strings.Join(values, ", "))
+		}
+	}
+	return changes
+}

@@ -1,0 +1,240 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migration_test moves a cluster over from OpenKruise, as
+// docs/migrate-from-openkruise.md has it: an API server with OpenKruise's CRDs, and objects
+// as its controllers leave them, then Seamark's manager and agent, while a watch sees every
+// version of every pod. Nodes and pods are objects without kubelets, and the containers are
+// entries in a map.
+package migration_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent"
+	"github.com/seamark-dev/seamark/internal/agent/cri"
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/internal/manager"
+	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+const (
+	// patience is how long a test waits for what must come about.
+	patience = 30 * time.Second
+
+	succeeded = v1alpha1.ProbeSucceeded
+	failed    = v1alpha1.ProbeFailed
+	unknown   = v1alpha1.ProbeUnknown
+
+	system = "seamark-system"
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// world is a cluster with one node, that OpenKruise ran on until now.
+type world struct {
+	testing.TB
+	env       *env.Env
+	client    client.WithWatch
+	runtime   *critest.Runtime
+	node      string
+	namespace string
+
+	mu sync.Mutex
+	// pods are those of the containers, by their IDs, and says the exit code of each
+	// "pod command": 0 where there is none.
+	pods map[string]string
+	says map[string]int32
+	runs map[string]int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	e := env.Start(t, env.UpstreamCRDs())
+	w := &world{
+		TB: t, env: e, client: e.Client, runtime: critest.New(t, critest.Streamed), node: "node-1", namespace: e.Namespace(t),
+		pods: map[string]string{}, says: map[string]int32{}, runs: map[string]int{},
+	}
+	w.runtime.OnExec(w.exec)
+	node := &corev1.Node{}
+	node.Name = w.node
+	w.must(e.Client.Create(t.Context(), node))
+	return w
+}
+
+func (w *world) exec(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := w.pods[request.GetContainerId()] + " " + request.GetCmd()[0]
+	w.runs[key]++
+	return &runtimeapi.ExecSyncResponse{ExitCode: w.says[key]}, nil
+}
+
+// run makes the pod's container run, for as long as it takes to be older than any report.
+func (w *world) run(pod *corev1.Pod) {
+	id := w.runtime.Create(probeid.Container{PodUID: pod.UID, Name: "main"}, 0)
+	w.mu.Lock()
+	w.pods[id] = pod.Name
+	w.mu.Unlock()
+	w.runtime.Run(id, time.Now().Add(-time.Hour))
+}
+
+// exits sets the exit code of a command in a pod.
+func (w *world) exits(pod, command string, code int32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.says[pod+" "+command] = code
+}
+
+func (w *world) ran(pod, command string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.runs[pod+" "+command]
+}
+
+// startManager runs a manager with the rights of its service account, and OpenKruise's
+// defaults, until the test ends or the returned function is called.
+func (w *world) startManager() (stop func()) {
+	w.Helper()
+	config := w.env.ServiceAccount(w, system, manager.Name, nil)
+	manifests, err := env.ReadManifests("config/rbac")
+	w.must(err)
+	w.env.Apply(w, manifests...)
+	ctx, cancel := context.WithCancel(context.Background())
+	m, err := manager.New(ctx, manager.Options{
+		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Defaults: plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
+		Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	})
+	if err != nil {
+		cancel()
+		w.Fatal("making the manager:", err)
+	}
+	return w.background(cancel, func() error { return m.Run(ctx) })
+}
+
+// startAgent runs the node's agent with the rights of its service account until the test
+// ends.
+func (w *world) startAgent() {
+	w.Helper()
+	config := w.env.ServiceAccount(w, system, "seamark-agent", nil)
+	manifests, err := env.ReadManifests("config/rbac/agent.yaml")
+	w.must(err)
+	w.env.Apply(w, manifests...)
+	metrics := agentmetrics.New(prometheus.NewRegistry())
+	ctx, cancel := context.WithCancel(context.Background())
+	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
+	w.must(err)
+	a, err := agent.New(agent.Options{
+		NodeName: w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
+		Metrics: metrics, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
+	})
+	w.must(err)
+	w.background(cancel, func() error {
+		defer func() { _ = runtime.Close() }()
+		return a.Run(ctx)
+	})
+}
+
+// background runs a program until the test ends or the returned function is called, which
+// must be no error.
+func (w *world) background(cancel context.CancelFunc, run func() error) (stop func()) {
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("a program ended with: %v", err)
+		}
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// until waits for what must come about. The condition says what is still missing.
+func (w *world) until(what string, missing func(ctx context.Context) (string, error)) {
+	w.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		var err error
+		last, err = missing(ctx)
+		return last == "", err
+	})
+	if err != nil {
+		w.Fatalf("waiting until %s: %v; still: %s", what, err, last)
+	}
+}
+
+// marks are the labels, the annotations and the conditions of the pod that Kubernetes does
+// not set, in words.
+func marks(pod *corev1.Pod) map[string]string {
+	all := map[string]string{}
+	for key, value := range pod.Labels {
+		all["label "+key] = value
+	}
+	for key, value := range pod.Annotations {
+		all["annotation "+key] = value
+	}
+	for _, c := range pod.Status.Conditions {
+		if strings.Contains(string(c.Type), "/") {
+			all["condition "+string(c.Type)] = string(c.Status)
+		}
+	}
+	return all
+}
+
+func words(marks map[string]string) []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(marks)) {
+		all = append(all, key+"="+marks[key])
+	}
+	return all
+}
+
+// marked waits until the pod has these marks and no others, besides its label app.
+func (w *world) marked(pod string, want ...string) {
+	w.Helper()
+	want = append(want, "label app=game")
+	slices.Sort(want)
+	w.until(fmt.Sprintf("pod %s is marked %v", pod, want), func(ctx context.Context) (string, error) {
+		found := &corev1.Pod{}
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
+			return "", err
+		}
+		if got := words(marks(found)); !slices.Equal(got, want) {
+			return fmt.Sprint("it is marked ", got), nil
+		}
+		return "", nil
+	})
+}
