@@ -102,9 +102,15 @@ install: cluster-up images ## Install Seamark's chart in the cluster, or update 
 .PHONY: test-unit
 test-unit: compiler ## Run the unit tests of every module, with the race detector but for the kubelet's own code.
 	go test -race ./api/... ./internal/... ./cmd/... ./hack/...
-	@$(foreach m,$(filter-out . test/parity,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
+	@$(foreach m,$(filter-out . test/parity test/monitoring,$(CODE_MODULES)),echo 'go -C $(m) test -race ./...'; go -C $(m) test -race ./...;)
 	go -C test/parity test ./...
+	@$(MAKE) --no-print-directory test-monitoring
 	@$(MAKE) --no-print-directory fuzz-short
+
+# promtool builds in minutes the first time, and is kept in Go's cache after.
+.PHONY: test-monitoring
+test-monitoring: ## Check alerts, dashboard and runbooks against the metrics, with promtool. Part of test-unit.
+	go -C test/monitoring test -count=1 ./...
 
 .PHONY: test-local
 test-local: ## Run the examples as local processes and check what comes of them. No cluster, no root.
