@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -112,7 +113,7 @@ func (r *reporter) ProbeChanged(key probeid.Key, state streak.State, transition 
 		r.metrics.Changed(string(transition.To))
 		pod := r.pods[key.PodUID]
 		r.log.Info("Probe changed state", "pod", pod.String(), "marker", pod.Namespace+"/"+key.Marker, "probe", key.String(),
-			"container", key.Name, "from", string(transition.From), "to", string(transition.To), "message", transition.Message)
+			"container", key.Name, "from", string(cmp.Or(transition.From, "none")), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
 	case before.Message != state.Message:
 		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()}, state.LastTransition)

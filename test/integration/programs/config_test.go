@@ -1,0 +1,162 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// makeNode makes a node, which goes with the test.
+func makeNode(t *testing.T, name string) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := shared.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, object := range []client.Object{node, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
+			if err := client.IgnoreNotFound(shared.Client.Delete(context.Background(), object)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// makePod makes a running pod with the label app=game and returns it as stored.
+func makePod(t *testing.T, namespace, name, node string) *corev1.Pod {
+	t.Helper()
+	pod := builders.Pod(namespace, name).Label("app", "game").Node(node).Build()
+	status := pod.Status
+	pod.UID, pod.ResourceVersion = "", ""
+	if err := shared.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = status
+	if err := shared.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+func makeMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
+	t.Helper()
+	marker := builder.Build()
+	marker.UID, marker.Generation = "", 0
+	if err := shared.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	return marker
+}
+
+// hasPlan waits until the node's plan has that many pods, and returns it.
+func hasPlan(t *testing.T, node string, pods int) *v1alpha1.NodePodProbe {
+	t.Helper()
+	npp := &v1alpha1.NodePodProbe{}
+	until(t, fmt.Sprintf("%s has a plan of %d pods", node, pods), func(ctx context.Context) string {
+		if err := shared.Client.Get(ctx, client.ObjectKey{Name: node}, npp); err != nil {
+			return err.Error()
+		}
+		if got := len(npp.Spec.PodProbes); got != pods {
+			return fmt.Sprintf("%d pods", got)
+		}
+		return ""
+	})
+	return npp
+}
+
+// The defaults of the file reach the plan, a flag wins over the file, and what is in force
+// is logged once.
+func TestConfigurationFile(t *testing.T) {
+	namespace, node := shared.Namespace(t), "configured"
+	makeNode(t, node)
+	makePod(t, namespace, "a", node)
+	marker := makeMarker(t, builders.Marker(namespace, "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")))
+	manager := startManager(t, `
+probeDefaults: {initialDelaySeconds: 7, periodSeconds: 1, timeoutSeconds: 2, successThreshold: 1, failureThreshold: 4}
+logging: {verbosity: 10, format: json}
+`, "-v=0")
+	got := hasPlan(t, node, 1).Spec.PodProbes[0].Probes[0].Probe.Probe
+	want := corev1.Probe{
+		ProbeHandler: got.ProbeHandler, InitialDelaySeconds: 7, PeriodSeconds: 1, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planned probe (-want +got):\n%s", diff)
+	}
+	const effective = `"configuration":\{.*"failureThreshold":4.*"featureGates":\{"EnablePodProbeMarkerOnServerless":false,"PodProbeMarkerGate":true\}`
+	if lines := manager.logged(effective); len(lines) != 1 {
+		t.Errorf("%d lines have the configuration, want 1", len(lines))
+	}
+	if lines := manager.logged(`"level":"DEBUG"`); len(lines) != 0 {
+		t.Errorf("level of the flag -v=0, and yet: %s", lines[0])
+	}
+	if err := shared.Client.Delete(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	hasPlan(t, node, 0)
+}
+
+// With the gate off no controller runs: a new node gets no plan, whose absence a manager
+// with the gate on makes good at once.
+func TestGateOff(t *testing.T) {
+	health := freeAddress(t)
+	off := startManager(t, "featureGates: {PodProbeMarkerGate: false}", "--health-probe-bind-address="+health)
+	until(t, "the manager is ready", func(ctx context.Context) string {
+		if answer := get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
+			return answer
+		}
+		return ""
+	})
+	makeNode(t, "ungated")
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := shared.Client.Get(ctx, client.ObjectKey{Name: "ungated"}, &v1alpha1.NodePodProbe{})
+		return !apierrors.IsNotFound(err), err
+	})
+	if !apierrors.IsNotFound(err) && !wait.Interrupted(err) {
+		t.Errorf("a NodePodProbe is made, or can't be read: %v", err)
+	}
+	if lines := off.logged("level=INFO.*PodProbeMarkerGate is off"); len(lines) != 1 {
+		t.Errorf("%d lines say that the gate is off, want 1", len(lines))
+	}
+	off.stop()
+	startManager(t, "", "--feature-gates=PodProbeMarkerGate=true")
+	hasPlan(t, "ungated", 0)
+}
+
+// Profiles are served where the configuration says, and there alone.
+func TestProfiles(t *testing.T) {
+	manager, agent, metrics := freeAddress(t), freeAddress(t), freeAddress(t)
+	startManager(t, "pprof: {bindAddress: \""+manager+"\"}")
+	runtime := critest.New(t, critest.Streamed)
+	start(t, "seamark-agent", "AgentConfiguration", "criEndpoint: "+runtime.Socket(),
+		"--node-name=profiled", "--pprof-bind-address="+agent, "--metrics-bind-address="+metrics)
+	for _, address := range []string{manager, agent} {
+		until(t, address+" serves profiles", func(ctx context.Context) string {
+			if answer := get(ctx, address, "/debug/pprof/goroutine?debug=1"); !strings.HasPrefix(answer, "200") || !strings.Contains(answer, "goroutine profile:") {
+				return answer
+			}
+			return ""
+		})
+		if answer := get(t.Context(), address, "/metrics"); !strings.HasPrefix(answer, "404") {
+			t.Errorf("/metrics beside the profiles: %s", answer)
+		}
+	}
+	if answer := get(t.Context(), metrics, "/debug/pprof/"); !strings.HasPrefix(answer, "404") {
+		t.Errorf("profiles beside the metrics: %s", answer)
+	}
+}

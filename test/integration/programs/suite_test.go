@@ -1,0 +1,201 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programs_test runs the manager and the agent as programs, with configuration
+// files and flags, against a real API server and a container runtime whose containers are
+// entries in a map. What they log is what they would log in a cluster.
+package programs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// patience is how long a test waits for what must come about.
+const patience = 30 * time.Second
+
+// The package's API server, and the folder with the programs.
+var (
+	shared *env.Env
+	bin    string
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "seamark-programs-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "make a folder for the programs:", err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		bin = dir
+		build := exec.Command("go", "build", "-o", dir, "../../../cmd/seamark-manager", "../../../cmd/seamark-agent")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
+			return 1
+		}
+		e, err := env.New()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "integration environment:", err)
+			return 1
+		}
+		defer func() { _ = e.Stop() }()
+		shared = e
+		return m.Run()
+	}())
+}
+
+// program is a program that runs.
+type program struct {
+	t   *testing.T
+	log string
+	cmd *exec.Cmd
+}
+
+// start runs a program until the test ends, with the rights that config/rbac gives it. The
+// configuration is what its file says below apiVersion and kind.
+func start(t *testing.T, name, kind, configuration string, args ...string) *program {
+	t.Helper()
+	manifests, err := env.ReadManifests("config/rbac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := shared.ServiceAccount(t, "seamark-system", name, nil)
+	shared.Apply(t, manifests...)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	content := fmt.Sprintf("apiVersion: config.seamark.dev/v1alpha1\nkind: %s\n%s", kind, configuration)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &program{t: t, log: filepath.Join(dir, "log")}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"--kubeconfig=" + kubeconfig(t, dir, config), "--config=" + file}, args...)
+	p.cmd = exec.Command(filepath.Join(bin, name), args...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = log.Close()
+	t.Cleanup(p.stop)
+	return p
+}
+
+// startManager runs a manager that works at once.
+func startManager(t *testing.T, configuration string, args ...string) *program {
+	t.Helper()
+	return start(t, "seamark-manager", "ManagerConfiguration", configuration,
+		append([]string{"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)...)
+}
+
+// stop ends the program as a kubelet does.
+func (p *program) stop() {
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("%s ended: %v", p.cmd.Path, err)
+	}
+	if p.t.Failed() {
+		p.t.Logf("log of %s:\n%s", filepath.Base(p.cmd.Path), strings.Join(p.lines(), "\n"))
+	}
+}
+
+// lines are the lines that it has logged.
+func (p *program) lines() []string {
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(content)), "\n")
+}
+
+// logged returns the lines that match.
+func (p *program) logged(expression string) []string {
+	matches := regexp.MustCompile(expression).MatchString
+	var found []string
+	for _, line := range p.lines() {
+		if matches(line) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// kubeconfig writes the configuration to a file.
+func kubeconfig(t *testing.T, dir string, config *rest.Config) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	file.CurrentContext = "test"
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// until waits for what must come about. The condition says what is still missing.
+func until(t *testing.T, what string, missing func(ctx context.Context) string) {
+	t.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = missing(ctx)
+		return last == "", nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v; still: %s", what, err, last)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// get returns the status and the body, or what went wrong.
+func get(ctx context.Context, address, path string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return err.Error()
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return response.Status + " " + string(body)
+}
