@@ -111,7 +111,9 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	options.Defaults = plan.KubernetesDefaults()
-	options.Registry = prometheus.NewRegistry()
+	if options.Registry == nil {
+		options.Registry = prometheus.NewRegistry()
+	}
 	options.Logger = logr.Discard()
 	m, err := manager.New(ctx, options)
 	if err != nil {

@@ -1,0 +1,109 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// electing starts a manager that waits for the lease, and returns what it exports.
+func (w *world) electing() (stop func(), registry *prometheus.Registry) {
+	w.Helper()
+	registry = prometheus.NewRegistry()
+	return runManager(w, manager.Options{
+		Config: identity(w, w.env), LeaderElection: true, LeaderElectionNamespace: "seamark-system",
+		MetricsBindAddress: "0", HealthProbeBindAddress: "0", Registry: registry, Version: "test",
+	}), registry
+}
+
+// exported waits until the metric has these series and no others, each as its label values
+// in order of the labels' names, the namespace left out, and its value.
+func (w *world) exported(registry *prometheus.Registry, metric string, want ...string) {
+	w.Helper()
+	w.until(fmt.Sprintf("%s has %v", metric, want), func(context.Context) (string, error) {
+		got, err := series(registry, metric)
+		if err != nil || slices.Equal(got, want) {
+			return "", err
+		}
+		return fmt.Sprint("it has ", got), nil
+	})
+}
+
+func series(registry *prometheus.Registry, metric string) ([]string, error) {
+	families, err := registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gathering the metrics: %w", err)
+	}
+	var all []string
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var words []string
+			for _, label := range m.GetLabel() {
+				if label.GetName() != "namespace" {
+					words = append(words, label.GetValue())
+				}
+			}
+			all = append(all, fmt.Sprintf("%s: %v", strings.Join(words, " "), m.GetGauge().GetValue()))
+		}
+	}
+	return all, nil
+}
+
+// TestMetrics follows what the leader exports of pods and plans: it is right, the stand-by
+// exports none of it, and it goes with the marker.
+func TestMetrics(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	const pods, planned, plans = "seamark_manager_probed_pods", "seamark_manager_node_planned_probes", "seamark_manager_plans"
+	stop, first := w.electing()
+	w.node("measured")
+	_, second := w.electing()
+	for _, name := range []string{"a", "b", "c"} {
+		w.pod(name, "measured")
+	}
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.planned("measured", "a/web#p", "b/web#p", "c/web#p")
+	w.exported(first, pods, "web p Failed: 0", "web p NoResult: 3", "web p Succeeded: 0", "web p Unknown: 0")
+	w.exported(first, planned, "measured: 3")
+	w.exported(first, plans, "false: 1", "true: 0")
+
+	w.report("measured", states{"web#p": succeeded})
+	w.exported(first, pods, "web p Failed: 0", "web p NoResult: 0", "web p Succeeded: 3", "web p Unknown: 0")
+	w.exported(first, plans, "false: 0", "true: 1")
+	w.exported(first, "seamark_manager_node_plan_pending_seconds")
+	w.exported(first, "seamark_manager_info", "test: 1")
+	w.exported(second, "seamark_manager_info", "test: 1")
+	for _, metric := range []string{pods, planned, plans} {
+		if got, err := series(second, metric); err != nil || len(got) > 0 {
+			t.Errorf("the stand-by exports %s: %v, %v", metric, got, err)
+		}
+	}
+
+	stop()
+	w.exported(second, pods, "web p Failed: 0", "web p NoResult: 0", "web p Succeeded: 3", "web p Unknown: 0")
+	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.until("the marker is gone", func(ctx context.Context) (string, error) {
+		_, err := w.getMarker(ctx, "web")
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is there", err
+	})
+	w.exported(second, pods)
+	w.exported(second, planned)
+	w.exported(second, plans, "false: 1", "true: 0")
+}
