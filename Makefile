@@ -127,7 +127,7 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
 	$(MAKE) --no-print-directory install e2e-images example-images; \
 	echo 'go test ./test/e2e/...'; \
-	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
 	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
 
 # Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.

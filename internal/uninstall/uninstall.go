@@ -91,7 +91,11 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 	if err != nil {
 		return summary, err
 	}
-	return summary, u.deleteLease(ctx)
+	if err := u.deleteLease(ctx); err != nil {
+		return summary, err
+	}
+	u.say("Kept: the CRDs podprobemarkers and nodepodprobes of apps.kruise.io, and %s.", count(summary.Markers, "PodProbeMarker"))
+	return summary, nil
 }
 
 func connect(options Options) (*uninstaller, error) {

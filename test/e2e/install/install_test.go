@@ -1,0 +1,165 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// crds are the names of Seamark's CRDs.
+var crds = [...]string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"} //nolint:gochecknoglobals // It is a constant.
+
+// TestLife takes an installation through its life.
+func TestLife(t *testing.T) {
+	s := newSuite(t)
+	answers := map[string]v1alpha1.ProbeState{"good": v1alpha1.ProbeSucceeded, "bad": v1alpha1.ProbeFailed}
+	s.helmTest()
+	s.createPods(answers)
+	s.allMarked(answers)
+	s.upgradeAndRollBack(answers)
+	s.uninstall(answers)
+	s.reinstall(answers)
+}
+
+// helmTest has the installation mark a pod, and leave nothing of that.
+func (s *suite) helmTest() {
+	s.Helper()
+	out := s.helm("test", release, "--timeout", settle.String())
+	s.Log(out)
+	s.contains("helm test", out, "Phase:          Succeeded", "seamark.dev/selftest=passed", "hello from seamark-selftest-", "Seamark works.")
+	s.until("nothing of the test is left", func(ctx context.Context) error {
+		var pods corev1.PodList
+		var markers v1alpha1.PodProbeMarkerList
+		if err := s.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "selftest"}); err != nil {
+			return err
+		}
+		if err := s.client.List(ctx, &markers, client.InNamespace(system)); err != nil {
+			return err
+		}
+		if n := len(pods.Items) + len(markers.Items); n > 0 {
+			return fmt.Errorf("%d pods and markers", n)
+		}
+		return nil
+	})
+}
+
+// upgradeAndRollBack replaces managers and agents twice while pods are marked.
+func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	w := s.watch(answers)
+	before := s.programs()
+	s.helm("upgrade", release, "charts/seamark", "--reuse-values", "--wait", "--timeout", settle.String(),
+		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
+		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade")
+	s.checkReplaced("upgrade", before)
+	s.follow("good", answers, w)
+
+	before = s.programs()
+	w = s.watch(answers)
+	s.helm("rollback", release, "--wait", "--timeout", settle.String())
+	s.checkReplaced("rollback", before)
+	s.follow("bad", answers, w)
+}
+
+// follow ends the watch, and shows that the new programs follow the pod's next answer.
+func (s *suite) follow(pod string, answers map[string]v1alpha1.ProbeState, w *watcher) {
+	s.Helper()
+	s.check("replacing managers and agents", w)
+	next, code := v1alpha1.ProbeFailed, 1
+	if answers[pod] == v1alpha1.ProbeFailed {
+		next, code = v1alpha1.ProbeSucceeded, 0
+	}
+	s.run(filepath.Join(filepath.Dir(s.kube), "bin", "kubectl"), "--kubeconfig", s.kube, "-n", s.namespace,
+		"exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
+	answers[pod] = next
+	s.allMarked(answers)
+}
+
+// uninstall deletes the release and looks at what is left.
+func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * settle).String())
+	s.Log(out)
+	s.contains("helm uninstall", out, "Took the marks off", "Kept: the CRDs", "podprobemarkers.apps.kruise.io")
+	for name := range answers {
+		pod := &corev1.Pod{}
+		must(s, s.client.Get(s.Context(), s.key(name), pod))
+		if err := unmarked(pod); err != nil {
+			s.Error(err)
+		}
+	}
+	var markers v1alpha1.PodProbeMarkerList
+	must(s, s.client.List(s.Context(), &markers))
+	for i := range markers.Items {
+		if len(markers.Items[i].Finalizers) > 0 {
+			s.Errorf("marker %s has finalizers %v", markers.Items[i].Name, markers.Items[i].Finalizers)
+		}
+	}
+	must(s, s.client.Get(s.Context(), s.key("install"), &v1alpha1.PodProbeMarker{}))
+	var plans v1alpha1.NodePodProbeList
+	must(s, s.client.List(s.Context(), &plans))
+	if len(plans.Items) > 0 {
+		s.Errorf("%d NodePodProbes are left", len(plans.Items))
+	}
+	s.checkNothingLeft()
+}
+
+// checkNothingLeft looks through all kinds of objects that an installation is made of.
+func (s *suite) checkNothingLeft() {
+	s.Helper()
+	kubectl := filepath.Join(filepath.Dir(s.kube), "bin", "kubectl")
+	for _, args := range [][]string{
+		{"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings," +
+			"mutatingwebhookconfigurations,validatingwebhookconfigurations"},
+		{"-n", system, "deployments,daemonsets,jobs,configmaps,secrets,services,serviceaccounts,roles,rolebindings,leases," +
+			"poddisruptionbudgets,networkpolicies,resourcequotas"},
+	} {
+		left := s.run(kubectl, append([]string{"--kubeconfig", s.kube, "get", "-o", "name"}, args...)...)
+		for _, name := range strings.Fields(left) {
+			if strings.Contains(name, "seamark") {
+				s.Errorf("%s is left", name)
+			}
+		}
+	}
+}
+
+// reinstall installs over the CRDs and markers that are left, and beside another owner of
+// the CRDs.
+func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	s.setOwner("kruise")
+	out, err := s.command(s.Context(), s.helmPath, s.helmArgs("install", release, "charts/seamark", "-f", s.values, "--dry-run=server")...)
+	if err == nil {
+		s.Errorf("helm takes CRDs of another release")
+	}
+	s.contains("helm install", out, "CustomResourceDefinition", "invalid ownership metadata")
+	s.install("--set", "crds.install=false")
+	s.allMarked(answers)
+	s.setOwner(release)
+	s.helm("uninstall", release, "--wait", "--timeout", (2 * settle).String())
+	s.install()
+	s.allMarked(answers)
+}
+
+// setOwner makes a release of the name the one that the CRDs belong to.
+func (s *suite) setOwner(name string) {
+	s.Helper()
+	for _, crd := range crds {
+		object := &apiextensionsv1.CustomResourceDefinition{}
+		object.Name = crd
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"meta.helm.sh/release-name":%q}}}`, name)
+		must(s, s.client.Patch(s.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+)
+
+const (
+	// image is preloaded on every cluster that hack/cluster makes.
+	image         = "docker.io/library/busybox:1.35"
+	conditionType = "example.com/ok"
+	markLabel     = "example.com/state"
+)
+
+// createPods makes a marker, and pods with the answers that their probes give.
+func (s *suite) createPods(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	labels := map[string]string{"app": "install"}
+	for name, state := range answers {
+		code := 0
+		if state == v1alpha1.ProbeFailed {
+			code = 1
+		}
+		must(s, s.client.Create(s.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: labels},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To[int64](0),
+				Containers: []corev1.Container{{
+					Name: "main", Image: image,
+					Command: []string{"sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe; exec sleep 86400", code)},
+				}},
+			},
+		}))
+	}
+	policy := func(state v1alpha1.ProbeState) v1alpha1.ProbeMarkerPolicy {
+		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{markLabel: string(state)}}
+	}
+	must(s, s.client.Create(s.Context(), &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "install"},
+		Spec: v1alpha1.PodProbeMarkerSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Probes: []v1alpha1.PodContainerProbe{{
+				Name: "ok", ContainerName: "main", PodConditionType: conditionType,
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+					ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/tmp/probe"}}},
+					PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 2,
+				}},
+				MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{policy(v1alpha1.ProbeSucceeded), policy(v1alpha1.ProbeFailed)},
+			}},
+		},
+	}))
+}
+
+// marked says what is amiss with the marks of a pod for the state.
+func marked(pod *corev1.Pod, state v1alpha1.ProbeState) error {
+	want := corev1.ConditionTrue
+	if state == v1alpha1.ProbeFailed {
+		want = corev1.ConditionFalse
+	}
+	if got := status(pod); pod.Labels[markLabel] != string(state) || got != want {
+		return fmt.Errorf("pod %s has label %q and condition %q, want %q and %q",
+			pod.Name, pod.Labels[markLabel], got, state, want)
+	}
+	return nil
+}
+
+// unmarked says which marks of Seamark's are left on a pod.
+func unmarked(pod *corev1.Pod) error {
+	if entry := mark.Entry(pod.ManagedFields); entry != nil {
+		return fmt.Errorf("pod %s: Seamark owns %s", pod.Name, entry.FieldsV1.GetRawBytes())
+	}
+	if value, found := pod.Labels[markLabel]; found || status(pod) != "" {
+		return fmt.Errorf("pod %s has label %q and condition %q", pod.Name, value, status(pod))
+	}
+	return nil
+}
+
+func status(pod *corev1.Pod) corev1.ConditionStatus {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == conditionType {
+			return pod.Status.Conditions[i].Status
+		}
+	}
+	return ""
+}
+
+// allMarked waits until each pod has the marks of its answer.
+func (s *suite) allMarked(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	s.until("the marks", func(ctx context.Context) error {
+		for name, state := range answers {
+			pod := &corev1.Pod{}
+			if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+				return err
+			}
+			if err := marked(pod, state); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// watcher sees every change of the pods' marks.
+type watcher struct {
+	mu     sync.Mutex
+	seen   int
+	wrong  []error
+	ended  bool
+	finish func()
+	done   chan struct{}
+}
+
+// watch starts to hold every version of the marked pods to their answers.
+func (s *suite) watch(answers map[string]v1alpha1.ProbeState) *watcher {
+	s.Helper()
+	stream, err := s.client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
+	must(s, err)
+	w := &watcher{done: make(chan struct{}), finish: stream.Stop}
+	go func() {
+		defer close(w.done)
+		for event := range stream.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				w.note(pod, answers[pod.Name])
+			}
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ended = true
+	}()
+	return w
+}
+
+func (w *watcher) note(pod *corev1.Pod, state v1alpha1.ProbeState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen++
+	if err := marked(pod, state); err != nil {
+		w.wrong = append(w.wrong, err)
+	}
+}
+
+// check ends the watch, and fails where it has seen a wrong mark, or has ended before.
+func (s *suite) check(what string, w *watcher) {
+	s.Helper()
+	w.mu.Lock()
+	early := w.ended
+	w.mu.Unlock()
+	w.finish()
+	<-w.done
+	if early {
+		s.Errorf("%s: the watch ended before it was told to", what)
+	}
+	if w.seen == 0 {
+		s.Errorf("%s: the watch saw no pod at all", what)
+	}
+	for _, err := range w.wrong {
+		s.Errorf("%s: %v", what, err)
+	}
+	s.Logf("%s: %d versions of the pods, all with the right marks but for %d", what, w.seen, len(w.wrong))
+}
