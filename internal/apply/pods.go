@@ -102,7 +102,10 @@ func configuration(pod *corev1.Pod, marks mark.Marks) *corev1apply.PodApplyConfi
 }
 
 func condition(c mark.Condition) *corev1apply.PodConditionApplyConfiguration {
-	config := corev1apply.PodCondition().WithType(corev1.PodConditionType(c.Type)).WithStatus(c.Status)
+	config := corev1apply.PodCondition().WithType(corev1.PodConditionType(c.Type))
+	if c.Status != "" {
+		config.WithStatus(c.Status)
+	}
 	if c.Message != "" {
 		config.WithMessage(c.Message)
 	}

@@ -26,8 +26,6 @@ type Report struct {
 	// Provider is whether the provider of a virtual kubelet says it, by conditions that
 	// it writes itself.
 	Provider bool
-	// Kept are the types of the conditions that an agent has set and the provider not yet.
-	Kept map[string]bool
 }
 
 // Conflict is a key that two probes of a pod declare.
@@ -103,7 +101,8 @@ func Desired(probes []plan.Probe, report Report, owned Marks) Marks {
 		case conditionType == "" || claims[Key{KindCondition, conditionType}] != probe.ID:
 		case !report.Provider:
 			marks.setCondition(condition(conditionType, state))
-		case found && report.Kept[conditionType]:
+		case found:
+			// The provider has not taken it over in full yet.
 			marks.setCondition(own)
 		}
 	}

@@ -48,7 +48,8 @@ func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 type Condition struct {
 	// Type is the condition's type, as the probe declares it.
 	Type string
-	// Status is True for Succeeded, False for Failed, Unknown for Unknown.
+	// Status is True for Succeeded, False for Failed, Unknown for Unknown. Empty means
+	// that somebody else has set it.
 	Status corev1.ConditionStatus
 	// Message is what the probe said last.
 	Message string

@@ -45,7 +45,8 @@ func Entry(managed []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 
 // Owned returns the marks that Seamark owns on the pod, with the values the pod has
 // for them. A key that the pod no longer has is not among them. It returns an error
-// where the pod's managedFields can't be read.
+// where the pod's managedFields can't be read. A field of a condition that somebody else
+// has set since is empty: it is no longer Seamark's.
 func Owned(pod *corev1.Pod) (Marks, error) {
 	var owned Marks
 	entry := Entry(pod.ManagedFields)
@@ -70,7 +71,7 @@ func Owned(pod *corev1.Pod) (Marks, error) {
 }
 
 func (m *Marks) addConditions(pod *corev1.Pod, owned fields) error {
-	for field := range owned {
+	for field, inner := range owned {
 		conditionType, isElement, err := elementType(field)
 		if err != nil {
 			return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -78,17 +79,33 @@ func (m *Marks) addConditions(pod *corev1.Pod, owned fields) error {
 		if !isElement {
 			continue
 		}
+		var leaves fields
+		if err := json.Unmarshal(inner, &leaves); err != nil {
+			return fmt.Errorf("pod %s/%s: reading the managed fields of condition %s: %w", pod.Namespace, pod.Name, conditionType, err)
+		}
 		for i := range pod.Status.Conditions {
 			if c := &pod.Status.Conditions[i]; string(c.Type) == conditionType {
-				m.setCondition(Condition{
-					Type:               conditionType,
-					Status:             c.Status,
-					Message:            c.Message,
-					LastProbeTime:      c.LastProbeTime,
-					LastTransitionTime: c.LastTransitionTime,
-				})
+				m.setCondition(ownedCondition(c, leaves))
 			}
 		}
 	}
 	return nil
+}
+
+// ownedCondition returns of the condition what Seamark owns by the leaves.
+func ownedCondition(c *corev1.PodCondition, leaves fields) Condition {
+	owned := Condition{Type: string(c.Type)}
+	if _, own := leaves["f:status"]; own {
+		owned.Status = c.Status
+	}
+	if _, own := leaves["f:message"]; own {
+		owned.Message = c.Message
+	}
+	if _, own := leaves["f:lastProbeTime"]; own {
+		owned.LastProbeTime = c.LastProbeTime
+	}
+	if _, own := leaves["f:lastTransitionTime"]; own {
+		owned.LastTransitionTime = c.LastTransitionTime
+	}
+	return owned
 }

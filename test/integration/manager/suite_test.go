@@ -207,8 +207,10 @@ func createPod(ctx context.Context, c client.Client, pod *corev1.Pod) (*corev1.P
 	if err := c.Create(ctx, pod); err != nil {
 		return nil, fmt.Errorf("creating pod %s: %w", pod.Name, err)
 	}
+	// A manager may write the pod in between, so the whole status is a patch.
+	made := pod.DeepCopy()
 	pod.Status = status
-	if err := c.Status().Update(ctx, pod); err != nil {
+	if err := c.Status().Patch(ctx, pod, client.StrategicMergeFrom(made)); err != nil {
 		return nil, fmt.Errorf("starting pod %s: %w", pod.Name, err)
 	}
 	return pod, nil

@@ -1,0 +1,270 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+const (
+	handed = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
+	told   = "annotation kruise.io/podprobe=" + handed
+	named  = "annotation kruise.io/podprobemarker-list=game"
+)
+
+func startServerless(t testing.TB, e *env.Env) (stop func()) {
+	t.Helper()
+	return runManager(t, manager.Options{
+		Config: identity(t, e), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true,
+	})
+}
+
+// newServerlessWorld starts a manager with the gate on.
+func newServerlessWorld(t testing.TB) *world {
+	t.Helper()
+	startServerless(t, shared)
+	w := newWorldWithoutManager(t, shared)
+	t.Cleanup(w.clean)
+	return w
+}
+
+// virtualNode makes a node that no kubelet runs.
+func (w *world) virtualNode(name string) string {
+	w.Helper()
+	w.must(w.client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet},
+	}}))
+	w.nodes = append(w.nodes, name)
+	return name
+}
+
+// provide does what a provider does: it writes the pod's condition, as itself.
+func (w *world) provide(pod, conditionType string, status corev1.ConditionStatus) {
+	w.Helper()
+	found, err := w.getPod(w.Context(), pod)
+	w.must(err)
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{{
+		Type: corev1.PodConditionType(conditionType), Status: status, Message: "by the provider",
+		LastProbeTime: at(), LastTransitionTime: at(),
+	}}}})
+	w.must(err)
+	w.must(w.client.Status().Patch(w.Context(), found, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner("provider")))
+}
+
+// ownsNoCondition fails the test if Seamark owns any field of a condition of the pod.
+func (w *world) ownsNoCondition(name string) {
+	w.Helper()
+	pod, err := w.getPod(w.Context(), name)
+	w.must(err)
+	for _, entry := range pod.ManagedFields {
+		if entry.Manager == v1alpha1.FieldManager && strings.Contains(entry.FieldsV1.GetRawString(), "f:conditions") {
+			w.Errorf("Seamark owns conditions of pod %s: %s", name, entry.FieldsV1.GetRawString())
+		}
+	}
+}
+
+// gone waits until the marker is gone.
+func (w *world) gone(marker string) {
+	w.Helper()
+	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
+		_, err := w.getMarker(ctx, marker)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is there", err
+	})
+}
+
+func TestProviderProbes(t *testing.T) {
+	w := newServerlessWorld(t)
+	w.pod("a", w.virtualNode("vk"))
+	marker := w.marker(builders.Marker(w.namespace, "game").Probe(documented()).
+		Probe(builders.Probe("bare").Label(succeeded, "bare", "true")))
+	w.marked("a", told, named)
+	w.matched("game", 1)
+	w.condition("game", v1alpha1.ConditionProbesResolved, "ConditionTypeMissing",
+		`probe "bare": needs a podConditionType for pods on virtual kubelets (1 of 1 matched pods, such as a)`)
+
+	idle := []string{told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
+	busy := []string{told, named, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}
+	w.provide("a", "game.io/idle", corev1.ConditionTrue)
+	w.marked("a", idle...)
+	w.provide("a", "game.io/idle", corev1.ConditionFalse)
+	w.marked("a", busy...)
+	w.provide("a", "game.io/idle", corev1.ConditionUnknown)
+	w.marked("a", told, named, "condition game.io/idle=Unknown")
+	w.provide("a", "game.io/idle", corev1.ConditionTrue)
+	w.marked("a", idle...)
+	w.steady("a", idle...)
+	w.ownsNoCondition("a")
+	if _, err := w.getPlan(t.Context(), "vk"); !apierrors.IsNotFound(err) {
+		t.Errorf("a NodePodProbe of a virtual kubelet: error %v, want not found", err)
+	}
+
+	// An edit reaches the provider, and no mark changes for it.
+	w.must(w.client.Patch(t.Context(), marker, mergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
+		`"probe":{"exec":{"command":["/probe"]},"periodSeconds":7},"podConditionType":"game.io/idle",`+
+		`"markerPolicy":[{"state":"Succeeded","labels":{"gameserver-idle":"true"}}]}]}}`)))
+	edited := "annotation kruise.io/podprobe=" + strings.Replace(handed, `]}}`, `]},"periodSeconds":7}`, 1)
+	w.marked("a", edited, named, "label gameserver-idle=true", "condition game.io/idle=True")
+
+	w.must(w.client.Delete(t.Context(), w.named("game")))
+	w.gone("game")
+	// When the marker is gone, so is all that it made. The condition is the provider's.
+	pod, err := w.getPod(t.Context(), "a")
+	w.must(err)
+	if got := strings.Join(marks(pod), ", "); got != "condition game.io/idle=True" {
+		t.Errorf("the marker is gone and the pod is marked %s", got)
+	}
+}
+
+func TestProvidedPodThatStopsMatching(t *testing.T) {
+	w := newServerlessWorld(t)
+	pod := w.pod("a", w.virtualNode("vk-stops"))
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marked("a", told, named)
+	w.provide("a", "game.io/idle", corev1.ConditionTrue)
+	w.marked("a", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"app":"db"},"annotations":{"foreign":"stays"}}}`)))
+	w.marked("a", "annotation foreign=stays", "condition game.io/idle=True")
+	w.matched("game", 0)
+}
+
+// Annotations that the webhook has put on a pod belong to whoever made the pod.
+func TestAnnotationsFromTheCreator(t *testing.T) {
+	w := newServerlessWorld(t)
+	w.virtualNode("vk-creator")
+	w.node("kubelet-creator")
+	for pod, node := range map[string]string{"virtual": "vk-creator", "kubelet": "kubelet-creator", "pending": ""} {
+		_, err := createPod(t.Context(), w.client, builders.Pod(w.namespace, pod).Label("app", "game").Node(node).
+			Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "old").Build())
+		w.must(err)
+	}
+	w.marked("virtual")
+	w.marked("kubelet")
+	w.marked("pending")
+
+	// A pod that waits for a node is left alone, and one that the webhook annotated kept right.
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marked("virtual", told, named)
+	w.steady("pending")
+	_, err := createPod(t.Context(), w.client, builders.Pod(w.namespace, "waits").Label("app", "game").Node("").
+		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, handed).Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "game").Build())
+	w.must(err)
+	w.steady("waits", told, named)
+	w.must(w.client.Delete(t.Context(), w.named("game")))
+	w.gone("game")
+	w.marked("waits")
+}
+
+func TestNodeThatChangesItsKind(t *testing.T) {
+	w := newServerlessWorld(t)
+	w.pod("a", w.node("changing"))
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.planned("changing", "a/game#Idle")
+	w.report("changing", states{"game#Idle": succeeded})
+	idle := []string{"label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
+	busy := []string{"label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}
+	w.marked("a", idle...)
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
+	w.must(w.client.Patch(t.Context(), node, mergePatch(`{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)))
+	w.marked("a", append(idle, told, named)...)
+	w.steady("a", append(idle, told, named)...)
+	w.provide("a", "game.io/idle", corev1.ConditionFalse)
+	w.marked("a", append(busy, told, named)...)
+	w.steady("a", append(busy, told, named)...)
+
+	w.must(w.client.Patch(t.Context(), node, mergePatch(`{"metadata":{"labels":{"type":null}}}`)))
+	w.planned("changing", "a/game#Idle")
+	w.marked("a", busy...)
+	w.report("changing", states{"game#Idle": succeeded})
+	w.marked("a", idle...)
+}
+
+func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
+	stop := startServerless(t, shared)
+	w := newWorldWithoutManager(t, shared)
+	defer w.clean()
+	w.virtualNode("vk-restart")
+	for _, name := range []string{"a", "ended"} {
+		w.pod(name, "vk-restart")
+	}
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	for _, name := range []string{"a", "ended"} {
+		w.marked(name, told, named)
+		w.provide(name, "game.io/idle", corev1.ConditionTrue)
+		w.marked(name, told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+	}
+	ended, err := w.getPod(t.Context(), "ended")
+	w.must(err)
+	w.must(w.client.Status().Patch(t.Context(), ended, mergePatch(`{"status":{"phase":"Succeeded"}}`)))
+	w.matched("game", 1)
+	w.rest()
+	w.rest()
+	stop()
+
+	before, err := w.env.Requests(t.Context())
+	w.must(err)
+	stop = startServerless(t, shared)
+	w.rest()
+	w.rest()
+	if writes := w.writes(before); len(writes) > 0 {
+		t.Errorf("a restart wrote: %v", writes)
+	}
+	stop()
+
+	w.provide("a", "game.io/idle", corev1.ConditionFalse)
+	w.provide("ended", "game.io/idle", corev1.ConditionFalse)
+	w.pod("new", "vk-restart")
+	startServerless(t, shared)
+	w.marked("a", told, named, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
+	w.marked("new", told, named)
+	w.steady("ended", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False")
+}
+
+// The gate is off by default: nothing is written to a pod on a virtual kubelet.
+func TestGateOff(t *testing.T) {
+	w := newWorld(t, shared)
+	w.pod("a", w.virtualNode("vk-off"))
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.matched("game", 1)
+	w.provide("a", "game.io/idle", corev1.ConditionTrue)
+	w.steady("a", "condition game.io/idle=True")
+}
+
+func TestHandoverToAnotherPodOfTheName(t *testing.T) {
+	w := newServerlessWorld(t)
+	w.virtualNode("vk-again")
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	for i := range 3 {
+		pod := w.pod("a", "vk-again")
+		w.marked("a", told, named)
+		w.provide("a", "game.io/idle", corev1.ConditionTrue)
+		w.marked("a", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+		w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+		w.until(fmt.Sprintf("pod %d is gone", i), func(ctx context.Context) (string, error) {
+			_, err := w.getPod(ctx, "a")
+			if apierrors.IsNotFound(err) {
+				return "", nil
+			}
+			return "it is there", err
+		})
+	}
+}
