@@ -86,7 +86,8 @@ func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, compiler *plan.C
 			return fmt.Errorf("making the informer of %T for the webhook: %w", object, err)
 		}
 	}
-	w.Server.Register(Path, &admission.Webhook{Handler: &Handler{
+	// The manager runs its server once it is asked for it.
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: &Handler{
 		Markers: mgr.GetCache(), Nodes: informers, Compiler: compiler, Defaults: defaults,
 	}})
 	err = errors.Join(mgr.Add(informers), mgr.AddReadyzCheck("webhook", w.Server.StartedChecker()))

@@ -65,6 +65,21 @@ func (b *PodBuilder) Node(name string) *PodBuilder {
 	return b
 }
 
+// NodeSelector adds a label that the pod's node must have.
+func (b *PodBuilder) NodeSelector(key, value string) *PodBuilder {
+	if b.pod.Spec.NodeSelector == nil {
+		b.pod.Spec.NodeSelector = make(map[string]string)
+	}
+	b.pod.Spec.NodeSelector[key] = value
+	return b
+}
+
+// Unsaved takes off what only an API server gives: UID and resource version.
+func (b *PodBuilder) Unsaved() *PodBuilder {
+	b.pod.UID, b.pod.ResourceVersion = "", ""
+	return b
+}
+
 // IP replaces the address.
 func (b *PodBuilder) IP(address string) *PodBuilder {
 	b.pod.Status.PodIP = address

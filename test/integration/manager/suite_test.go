@@ -114,7 +114,9 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 	if options.Registry == nil {
 		options.Registry = prometheus.NewRegistry()
 	}
-	options.Logger = logr.Discard()
+	if options.Logger.GetSink() == nil {
+		options.Logger = logr.Discard()
+	}
 	m, err := manager.New(ctx, options)
 	if err != nil {
 		cancel()
