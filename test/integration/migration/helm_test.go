@@ -1,0 +1,153 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// helm runs the pinned helm against an API server.
+type helm struct {
+	testing.TB
+	root, kubeconfig string
+}
+
+func newHelm(t *testing.T, e *env.Env) *helm {
+	t.Helper()
+	root, err := env.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
+	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
+	config.CurrentContext = "it"
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return &helm{TB: t, root: root, kubeconfig: kubeconfig}
+}
+
+func (h *helm) try(args ...string) (string, error) {
+	tool := []string{"tool", "-modfile=hack/tools/go.mod", "helm", "--kubeconfig", h.kubeconfig}
+	command := exec.CommandContext(h.Context(), "go", append(tool, args...)...)
+	command.Dir = h.root
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("helm %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+func (h *helm) run(args ...string) {
+	h.Helper()
+	if _, err := h.try(args...); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// kruiseChart makes a chart that has the CRDs in the way that OpenKruise's has them: as
+// templates, behind the value crds.managed.
+func kruiseChart(t *testing.T, e *env.Env) string {
+	t.Helper()
+	dir := t.TempDir()
+	var crds bytes.Buffer
+	crds.WriteString("{{- if .Values.crds.managed }}\n")
+	for _, crd := range e.CRDs {
+		crd = crd.DeepCopy()
+		crd.TypeMeta.APIVersion, crd.TypeMeta.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+		text, err := yaml.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crds.WriteString("---\n")
+		crds.Write(text)
+	}
+	crds.WriteString("{{- end }}\n")
+	files := map[string]string{
+		"Chart.yaml":          "apiVersion: v2\nname: kruise\nversion: 1.9.0\n",
+		"values.yaml":         "crds:\n  managed: true\n",
+		"templates/crds.yaml": crds.String(),
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The CRDs go from OpenKruise's release to Seamark's, and OpenKruise's release goes, while
+// the markers stay.
+func TestChartBesideOpenKruise(t *testing.T) {
+	w := newWorld(t)
+	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
+	// The release that the cluster's CRDs are from.
+	h.run("install", "kruise", chart, "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--force-conflicts")
+	w.must(w.client.Create(t.Context(), game(w.namespace)))
+
+	seamark := []string{"seamark", "charts/seamark", "--namespace", system}
+	if out, err := h.try(append([]string{"install", "--create-namespace"}, seamark...)...); err == nil || !strings.Contains(out, "ownership metadata") {
+		t.Errorf("installing the CRDs twice: %v, want it refused for their owner", err)
+	}
+	h.run(append([]string{
+		"install", "--create-namespace", "--set", "crds.install=false", "--set-json",
+		`manager.config.probeDefaults={"initialDelaySeconds":1,"periodSeconds":1,"timeoutSeconds":1,"successThreshold":1,"failureThreshold":1}`,
+	}, seamark...)...)
+	w.crdIs("kruise", false)
+
+	h.run(append([]string{"upgrade", "--reuse-values", "--set", "crds.install=true", "--take-ownership", "--force-conflicts"}, seamark...)...)
+	w.crdIs("seamark", true)
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"} {
+		crd.Name = name
+		w.must(w.client.Patch(t.Context(), crd, mergePatch(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)))
+	}
+	h.run("upgrade", "kruise", chart, "--namespace", "kruise-system", "--reuse-values", "--set", "crds.managed=false")
+	w.crdIs("seamark", true)
+	h.run("uninstall", "kruise", "--namespace", "kruise-system")
+	w.crdIs("seamark", true)
+	h.run("uninstall", "seamark", "--namespace", system, "--no-hooks")
+	w.crdIs("seamark", true)
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{}))
+}
+
+// crdIs checks which release owns the CRD of the markers, and whether it is Seamark's. It
+// must not be on its way out.
+func (w *world) crdIs(release string, ours bool) {
+	w.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Name: "podprobemarkers.apps.kruise.io"}, crd)
+	if apierrors.IsNotFound(err) {
+		w.Fatal("the CRD is gone, and all markers with it")
+	}
+	w.must(err)
+	_, conditions := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
+	if owner := crd.Annotations["meta.helm.sh/release-name"]; owner != release || conditions != ours || crd.DeletionTimestamp != nil {
+		w.Errorf("the CRD is of release %q, has conditions: %t, deleted: %v; want %q, %t", owner, conditions, crd.DeletionTimestamp, release, ours)
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// What OpenKruise names its webhooks.
+const (
+	webhooks      = "kruise-validating-webhook-configuration"
+	markerWebhook = "vpodprobemarker.kb.io"
+)
+
+// refusing serves what OpenKruise's manager answers with PodProbeMarkerGate off, and
+// registers it as its chart does, beside a webhook for another kind.
+func refusing(w *world) {
+	w.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(in.Body).Decode(&review); err != nil {
+			http.Error(out, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{
+			Code: http.StatusForbidden, Message: "feature-gate PodProbeMarkerGate is not enabled",
+		}}
+		_ = json.NewEncoder(out).Encode(review)
+	}))
+	w.Cleanup(server.Close)
+	webhook := func(name, resource string) admissionregistrationv1.ValidatingWebhook {
+		return admissionregistrationv1.ValidatingWebhook{
+			Name: name, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      ptr.To(server.URL + "/validate-apps-kruise-io-podprobemarker"),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+			SideEffects:   ptr.To(admissionregistrationv1.SideEffectClassNone),
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1"}, Resources: []string{resource}},
+			}},
+		}
+	}
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: webhooks, Annotations: map[string]string{"template": "[]"}},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhook(markerWebhook, "podprobemarkers"), webhook("vcloneset.kb.io", "clonesets")},
+	}
+	w.must(w.client.Create(w.Context(), config))
+}
+
+// documented returns the patch that docs/migrate-from-openkruise.md has for the webhook.
+func documented(w *world) []byte {
+	w.Helper()
+	root, err := env.ModuleRoot()
+	w.must(err)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "migrate-from-openkruise.md"))
+	w.must(err)
+	found := regexp.MustCompile(`patch validatingwebhookconfiguration ` + webhooks + `\s[^']*-p '([^']*)'`).FindAllSubmatch(page, -1)
+	if len(found) != 1 {
+		w.Fatalf("the page patches %s %d times, want once", webhooks, len(found))
+	}
+	return found[0][1]
+}
+
+// With its gate off, OpenKruise refuses every write of a marker but to its status: what
+// exists is probed and marked, and nothing can be made or go until its webhook is out of
+// the way.
+func TestWebhookOfOpenKruise(t *testing.T) {
+	w := newWorld(t)
+	leave(t.Context(), w)
+	refusing(w)
+	key := client.ObjectKey{Namespace: w.namespace, Name: "game"}
+	w.until("the webhook refuses", func(ctx context.Context) (string, error) {
+		marker := game(w.namespace)
+		marker.Name = "other"
+		err := w.client.Create(ctx, marker, client.DryRunAll)
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodProbeMarkerGate is not enabled") {
+			return "", nil
+		}
+		return fmt.Sprint("it says ", err), nil
+	})
+	w.startManager()
+	w.startAgent()
+	w.marked("turned", busy...)
+	w.must(w.client.Delete(t.Context(), game(w.namespace)))
+	w.marked("turned")
+	marker := &v1alpha1.PodProbeMarker{}
+	w.must(w.client.Get(t.Context(), key, marker))
+
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}}
+	w.must(w.client.Patch(t.Context(), config, client.RawPatch(types.StrategicMergePatchType, documented(w))))
+	if len(config.Webhooks) != 1 || config.Webhooks[0].Name != "vcloneset.kb.io" || config.Annotations["template"] != "" {
+		t.Errorf("webhooks %v, annotations %v: want the other webhook alone, and no template", config.Webhooks, config.Annotations)
+	}
+	w.until("the marker is gone", func(ctx context.Context) (string, error) {
+		err := w.client.Get(ctx, key, marker)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is there", err
+	})
+	w.must(w.client.Create(t.Context(), game(w.namespace)))
+	w.marked("turned", busy...)
+}
