@@ -26,7 +26,7 @@ import (
 
 // storyOf is the expression that docs/logs.md gives to grep with.
 func storyOf(pod *corev1.Pod) string {
-	return fmt.Sprintf(`pod="?%s/%s"?( |$)`, pod.Namespace, pod.Name)
+	return fmt.Sprintf(`pod"?[=:]"?%s/%s("| |$)`, pod.Namespace, pod.Name)
 }
 
 // What became of a pod stands in the lines with its name, and in no others.

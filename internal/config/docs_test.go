@@ -1,0 +1,121 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+func reference(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// Each example of the documentation is a file that its program takes.
+func TestExamples(t *testing.T) {
+	examples := regexp.MustCompile("(?s)```yaml\n(apiVersion: config.*?)```").FindAllStringSubmatch(reference(t), -1)
+	loaded := map[string]bool{}
+	for _, example := range examples {
+		var err error
+		switch content := example[1]; {
+		case strings.HasPrefix(content, managerHead):
+			_, err = loadManager(t, line{file: content})
+			loaded["manager"] = true
+		case strings.HasPrefix(content, agentHead):
+			_, err = loadAgent(t, line{file: content})
+			loaded["agent"] = true
+		default:
+			t.Errorf("an example of neither kind:\n%s", content)
+		}
+		if err != nil {
+			t.Errorf("%v in\n%s", err, example[1])
+		}
+	}
+	if len(loaded) != 2 {
+		t.Errorf("examples are there for %v alone", loaded)
+	}
+}
+
+// The documentation names every field, and no other, with its default.
+func TestReference(t *testing.T) {
+	manager, agent := &v1alpha1.ManagerConfiguration{}, &v1alpha1.AgentConfiguration{}
+	v1alpha1.SetManagerDefaults(manager)
+	v1alpha1.SetAgentDefaults(agent)
+	for kind, c := range map[string]any{"ManagerConfiguration": manager, "AgentConfiguration": agent} {
+		want := map[string]string{}
+		leaves(t, "", reflect.ValueOf(c).Elem(), want)
+		_, table, found := strings.Cut(reference(t), "| "+kind+" | default |")
+		if !found {
+			t.Fatalf("no table of %s", kind)
+		}
+		table, _, _ = strings.Cut(table, "\n\n")
+		got := map[string]string{}
+		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)` )?\\|").FindAllStringSubmatch(table, -1) {
+			got[row[1]] = row[2]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fields of %s and their defaults (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+// leaves collects the fields by path, with their values as JSON; what is unset has none.
+func leaves(t *testing.T, path string, value reflect.Value, into map[string]string) {
+	t.Helper()
+	_, isDuration := value.Interface().(metav1.Duration)
+	if value.Kind() != reflect.Struct || isDuration {
+		text, err := json.Marshal(value.Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unset := string(text); unset == `""` || unset == "null" {
+			text = nil
+		}
+		into[path] = string(text)
+		return
+	}
+	for i := range value.NumField() {
+		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		if name != "" {
+			leaves(t, strings.TrimPrefix(path+"."+name, "."), value.Field(i), into)
+		}
+	}
+}
+
+// The documentation names every flag, and no other.
+func TestFlagsAreDocumented(t *testing.T) {
+	manager, agent := newSet(), newSet()
+	NewManager(manager, "")
+	NewAgent(agent, "")
+	for program, set := range map[string]*pflag.FlagSet{"manager": manager, "agent": agent} {
+		_, paragraph, _ := strings.Cut(reference(t), "The flags of the "+program+" are ")
+		paragraph, _, _ = strings.Cut(paragraph, "\n\n")
+		documented := []string{"config"}
+		for _, name := range regexp.MustCompile("`-{1,2}([a-z-]+)`").FindAllStringSubmatch(paragraph, -1) {
+			documented = append(documented, name[1])
+		}
+		slices.Sort(documented)
+		var defined []string
+		set.VisitAll(func(f *pflag.Flag) { defined = append(defined, f.Name) })
+		if diff := cmp.Diff(defined, documented); diff != "" {
+			t.Errorf("flags of the %s (-defined +documented):\n%s", program, diff)
+		}
+	}
+}
