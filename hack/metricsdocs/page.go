@@ -14,8 +14,8 @@ const introduction = `# Metrics
 
 Both programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager on port 8080, every
 agent on port 10357 of its node. No label holds the name or UID of a pod, so the number of series grows with
-nodes and markers and never with pods: about 150 an agent; in the leading manager one a node, and four a probe
-of a marker.
+nodes and markers and never with pods: an agent has about 250, those of its runtime included; the leading manager
+has one for each node with a plan, four for each probe of a marker, and some 600 besides.
 
 What the manager reads from its caches at a scrape, the leader alone exports, as the help says. So no query
 needs to know which of the managers leads: ` + "`sum`" + ` and ` + "`max`" + ` give the same.

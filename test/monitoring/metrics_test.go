@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -95,7 +95,7 @@ func (c catalog) selector(s *parser.VectorSelector) []string {
 	}
 	var wrong []string
 	for _, matcher := range s.LabelMatchers {
-		if matcher.Name == labels.MetricName {
+		if matcher.Name == model.MetricNameLabel {
 			continue
 		}
 		if !slices.Contains(c.labelsOf(s.Name), matcher.Name) {

@@ -24,10 +24,19 @@ func newTally() tally {
 	return tally{v1alpha1.ProbeSucceeded: 0, v1alpha1.ProbeFailed: 0, v1alpha1.ProbeUnknown: 0, noResult: 0}
 }
 
-// census counts the pods by the states of their planned probes. Every probe of every
-// marker is in it, with all states, and no others are: a probe whose marker has gone isn't
-// counted, whatever is still planned or reported of it.
-func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe) map[probe]tally {
+// Provided is a pod that the provider of a virtual kubelet probes.
+type Provided struct {
+	// Namespace is the pod's.
+	Namespace string
+	// States has every probe that is planned for the pod; the state is empty where the
+	// provider has told none yet.
+	States map[probeid.ID]v1alpha1.ProbeState
+}
+
+// census counts the pods by the states of their planned probes, those of agents and those
+// of providers. Every probe of every marker is in it, with all states, and no others are:
+// a probe whose marker has gone isn't counted, whatever is still planned or reported of it.
+func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, provided []Provided) map[probe]tally {
 	all := make(map[probe]tally)
 	for i := range markers {
 		for j := range markers[i].Spec.Probes {
@@ -37,6 +46,13 @@ func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe) ma
 	}
 	for i := range plans {
 		countNode(all, &plans[i])
+	}
+	for _, pod := range provided {
+		for id, state := range pod.States {
+			if counts, found := all[probe{namespace: pod.Namespace, ID: id}]; found {
+				counts[known(state)]++
+			}
+		}
 	}
 	return all
 }
@@ -63,15 +79,21 @@ func countNode(all map[probe]tally, npp *v1alpha1.NodePodProbe) {
 
 func stateOf(states []v1alpha1.ContainerProbeState, name string) v1alpha1.ProbeState {
 	for i := range states {
-		if states[i].Name != name {
-			continue
-		}
-		switch states[i].State {
-		case v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown:
-			return states[i].State
+		if states[i].Name == name {
+			return known(states[i].State)
 		}
 	}
 	return noResult
+}
+
+// known returns the state, if it is one that there is.
+func known(state v1alpha1.ProbeState) v1alpha1.ProbeState {
+	switch state {
+	case v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown:
+		return state
+	default:
+		return noResult
+	}
 }
 
 // probesOf counts the probes in a node's plan.

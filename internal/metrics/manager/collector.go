@@ -18,10 +18,13 @@ import (
 // scrapeTimeout bounds the reads of one scrape. They go to the caches.
 const scrapeTimeout = 5 * time.Second
 
-// CollectorOptions are what a Collector reads. All are required.
+// CollectorOptions are what a Collector reads. All are required but Provided.
 type CollectorOptions struct {
 	// Cache reads markers and NodePodProbes. What it returns is not changed.
 	Cache client.Reader
+	// Provided returns the pods that providers of virtual kubelets probe; nil where none
+	// do.
+	Provided func(context.Context) ([]Provided, error)
 	// Pending knows how long plans wait for their agents.
 	Pending *Pending
 	// Leads is closed once this manager leads. Before, the collector has no series, so that
@@ -85,10 +88,18 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.NewInvalidMetric(c.plans, fmt.Errorf("listing the NodePodProbes: %w", err))
 		return
 	}
+	var provided []Provided
+	if c.Provided != nil {
+		var err error
+		if provided, err = c.Provided(ctx); err != nil {
+			metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("listing the pods of providers: %w", err))
+			return
+		}
+	}
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	for probe, counts := range census(markers.Items, plans.Items) {
+	for probe, counts := range census(markers.Items, plans.Items, provided) {
 		for state, n := range counts {
 			send(c.pods, float64(n), probe.namespace, probe.Marker, probe.Probe, string(state))
 		}

@@ -58,9 +58,10 @@ func TestCensus(t *testing.T) {
 	}
 	marker := []v1alpha1.PodProbeMarker{*builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()}
 	cases := map[string]struct {
-		markers []v1alpha1.PodProbeMarker
-		plans   []*v1alpha1.NodePodProbe
-		want    map[probe]tally
+		markers  []v1alpha1.PodProbeMarker
+		plans    []*v1alpha1.NodePodProbe
+		provided []Provided
+		want     map[probe]tally
 	}{
 		"nothing":          {want: map[probe]tally{}},
 		"no pods":          {markers: marker, want: of(0, 0, 0, 0)},
@@ -89,6 +90,16 @@ func TestCensus(t *testing.T) {
 				{namespace: "other", ID: web.ID}: newTally(),
 			},
 		},
+		"of agents and of providers": {
+			markers: marker,
+			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Failed")},
+			provided: []Provided{
+				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: "Succeeded"}},
+				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: ""}},
+				{Namespace: "other", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: "Succeeded"}},
+			},
+			want: of(1, 1, 0, 1),
+		},
 		"a state that is none, and a name that is none": {
 			markers: marker,
 			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p", "web")), "x", "web#p", "Perhaps")},
@@ -101,7 +112,7 @@ func TestCensus(t *testing.T) {
 			for _, p := range tc.plans {
 				plans = append(plans, *p)
 			}
-			if diff := cmp.Diff(tc.want, census(tc.markers, plans), cmp.AllowUnexported(probe{})); diff != "" {
+			if diff := cmp.Diff(tc.want, census(tc.markers, plans, tc.provided), cmp.AllowUnexported(probe{})); diff != "" {
 				t.Errorf("census (-want +got):\n%s", diff)
 			}
 		})

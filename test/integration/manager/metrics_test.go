@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/seamark-dev/seamark/internal/manager"
@@ -106,4 +107,22 @@ func TestMetrics(t *testing.T) {
 	w.exported(second, pods)
 	w.exported(second, planned)
 	w.exported(second, plans, "false: 1", "true: 0")
+}
+
+// TestMetricsOfProviders counts the pods of a virtual kubelet by what their conditions say.
+func TestMetricsOfProviders(t *testing.T) {
+	w := newWorldWithoutManager(t, shared)
+	registry := prometheus.NewRegistry()
+	runManager(t, manager.Options{
+		Config: identity(t, shared), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
+	})
+	defer w.clean()
+	w.virtualNode("provided")
+	w.pod("a", "provided")
+	w.pod("b", "provided")
+	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	const pods = "seamark_manager_probed_pods"
+	w.exported(registry, pods, "game Idle Failed: 0", "game Idle NoResult: 2", "game Idle Succeeded: 0", "game Idle Unknown: 0")
+	w.provide("a", "game.io/idle", corev1.ConditionTrue)
+	w.exported(registry, pods, "game Idle Failed: 0", "game Idle NoResult: 1", "game Idle Succeeded: 1", "game Idle Unknown: 0")
 }
