@@ -196,9 +196,9 @@ generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ s
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge config/crd/embedded $$crds; \
 	cp $$crds/*.yaml config/crd/bases/
-	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies)
+	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies serverless) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies serverless)
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
-	@$(foreach f,rbac policies,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
+	@$(foreach f,rbac policies serverless,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 
 .PHONY: lint

@@ -40,6 +40,9 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.featureGates }}
 {{- $_ := set $config "featureGates" .root.Values.featureGates }}
 {{- end }}
+{{- if and (eq .component "manager") (ne .root.Values.serverless.webhook.certificates "seamark") }}
+{{- $_ := set $config "serverless" (dict "webhook" (dict "certificates" .root.Values.serverless.webhook.certificates)) }}
+{{- end }}
 {{- if $config }}
 {{- toYaml (merge (dict "apiVersion" "config.seamark.dev/v1alpha1" "kind" .kind) $config) }}
 {{- end }}

@@ -1,0 +1,107 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const gate = "featureGates.EnablePodProbeMarkerOnServerless=true"
+
+// hookKinds are the kinds of the objects that are there for the webhook alone.
+func hookKinds(objects map[key]map[string]any) map[string]bool {
+	kinds := map[string]bool{}
+	for k := range objects {
+		if k.Name == "seamark-webhook" {
+			kinds[k.Kind] = true
+		}
+	}
+	return kinds
+}
+
+// TestServerlessAsConfig holds the two ways to turn the gate on together, but for the
+// Deployment: the chart has a configuration file where config/ has a flag.
+func TestServerlessAsConfig(t *testing.T) {
+	config := parse(t, output(t, tool(t, "kustomize"), "build", "config/serverless"))
+	rendered := parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", gate))
+	count := 0
+	for k, want := range config {
+		if k.Name != "seamark-webhook" {
+			continue
+		}
+		count++
+		if diff := cmp.Diff(want, rendered[k]); diff != "" {
+			t.Errorf("%s (-config/serverless +chart):\n%s", k.Kind, diff)
+		}
+	}
+	if count != 6 {
+		t.Errorf("config/serverless has %d objects of the webhook, want 6", count)
+	}
+}
+
+func TestWebhookInstalledWithTheGateOnly(t *testing.T) {
+	all := map[string]bool{
+		"MutatingWebhookConfiguration": true, "Service": true,
+		"Role": true, "RoleBinding": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	}
+	for name, test := range map[string]struct {
+		set  string
+		want map[string]bool
+	}{
+		"by default":    {"manager.replicas=2", map[string]bool{}},
+		"with the gate": {gate, all},
+		"switched off":  {"featureGates.EnablePodProbeMarkerOnServerless=false", map[string]bool{}},
+		"by cert-manager": {gate + ",serverless.webhook.certificates=certManager", map[string]bool{
+			"MutatingWebhookConfiguration": true, "Service": true, "Issuer": true, "Certificate": true,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
+			if diff := cmp.Diff(test.want, hookKinds(objects)); diff != "" {
+				t.Errorf("kinds (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestServerlessValues(t *testing.T) {
+	const hook = "webhooks.0."
+	configuration := key{Kind: "MutatingWebhookConfiguration", Name: "seamark-webhook"}
+	manager := key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}
+	byCertManager := gate + ",serverless.webhook.certificates=certManager"
+	for name, test := range map[string]struct {
+		set    string
+		object key
+		path   string
+		want   any
+	}{
+		"never refuses": {gate, configuration, hook + "failurePolicy", "Ignore"},
+		"timeout":       {gate + ",serverless.webhook.timeoutSeconds=5", configuration, hook + "timeoutSeconds", int64(5)},
+		"namespaces": {gate + ",serverless.webhook.excludedNamespaces={ops,kube-system}", configuration,
+			hook + "namespaceSelector.matchExpressions.0.values", []any{"kube-system", "ns", "ops"}},
+		"service":     {gate, configuration, hook + "clientConfig.service.namespace", "ns"},
+		"port":        {gate, manager, "spec.template.spec.containers.0.ports.2.containerPort", int64(9443)},
+		"injected":    {byCertManager, configuration, "metadata.annotations", map[string]any{"cert-manager.io/inject-ca-from": "ns/seamark-webhook"}},
+		"mounted":     {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook"},
+		"let through": {gate, key{Kind: "NetworkPolicy", Namespace: "ns", Name: "seamark-manager"}, "spec.ingress.1.ports.0.port", "webhook"},
+		"certificate": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
+			if diff := cmp.Diff(test.want, at(any(objects[test.object]), strings.Split(test.path, "."))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.path, diff)
+			}
+		})
+	}
+	told := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]
+	file, _ := at(any(told), []string{"data", "manager.yaml"}).(string)
+	for _, part := range []string{"EnablePodProbeMarkerOnServerless: true", "certificates: certManager"} {
+		if !strings.Contains(file, part) {
+			t.Errorf("the manager's configuration lacks %q:\n%s", part, file)
+		}
+	}
+}
