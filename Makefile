@@ -119,7 +119,7 @@ test-monitoring: ## Check alerts, dashboard and runbooks against the metrics, wi
 
 .PHONY: test-local
 test-local: ## Run the examples as local processes and check what comes of them. No cluster, no root.
-	go test -count=1 ./examples/... ./test/local/...
+	go test -count=1 ./examples/... ./test/local/... ./test/docs/...
 
 .PHONY: test-reproducible
 test-reproducible: ## Build the images twice, in different folders, and compare the digests.
@@ -137,7 +137,12 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	$(MAKE) --no-print-directory install e2e-images example-images; \
 	echo 'go test ./test/e2e/...'; \
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
+	[[ -n "$(E2E_ARGS)" ]] || $(MAKE) --no-print-directory test-docs; \
 	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
+
+.PHONY: test-docs
+test-docs: ## Run the commands of the documents on the cluster that is up. Those that need none, test-local runs.
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/docs -run TestCommands
 
 # Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.
 .PHONY: test-e2e-nodes
@@ -190,12 +195,14 @@ compiler:
 ##@ Code
 
 .PHONY: generate
-generate: ## Write deepcopy code, CRDs, and the chart's copies of what config/ says.
+generate: ## Write deepcopy code, CRDs, docs/api.md, and the chart's copies of what config/ says.
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge config/crd/embedded $$crds; \
 	cp $$crds/*.yaml config/crd/bases/
+	@go tool -modfile=hack/tools/apidocs/go.mod crd-ref-docs --log-level ERROR --config hack/apidocs/config.yaml --renderer markdown \
+		--templates-dir hack/apidocs/templates --source-path api --output-path docs/api.md
 	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies serverless) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies serverless)
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@$(foreach f,rbac policies serverless,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)

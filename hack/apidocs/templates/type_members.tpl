@@ -1,0 +1,7 @@
+{{- define "type_members" -}}
+{{- if eq .Name "metadata" -}}
+The standard object metadata.
+{{- else -}}
+{{ markdownRenderFieldDoc .Doc | trimSuffix "<br />" | replace "<br />" " " }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,218 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// What a document's commands need of the machine.
+const (
+	// needsLocal is no cluster.
+	needsLocal = "local"
+	// needsCluster is a cluster with Seamark, which the document leaves installed.
+	needsCluster = "cluster"
+	// needsInstallation is a cluster whose installation the document changes.
+	needsInstallation = "installation"
+)
+
+// defaultTimeout bounds a command of a document that says nothing else.
+const defaultTimeout = 2 * time.Minute
+
+// document is a page, as far as it is run.
+type document struct {
+	// path from the root of the repository.
+	path  string
+	needs string
+	// steps are the console blocks and the hidden commands, in order.
+	steps []step
+	// finally are the hidden commands that run at the end in any case.
+	finally []command
+}
+
+// step is a console block, or hidden commands.
+type step struct {
+	commands []command
+	line     int
+	timeout  time.Duration
+	// hidden says that the reader does not see the commands.
+	hidden bool
+	// notRun is why the block can't be run, empty if it is.
+	notRun string
+	// fails says that the last command ends with another exit code than 0.
+	fails bool
+	// interrupt says that the last command runs until Ctrl-C.
+	interrupt bool
+}
+
+// parser is a document that is being read.
+type parser struct {
+	document
+	source []byte
+	// next is what comments say of the block that comes next, on line nextLine.
+	next     step
+	nextLine int
+	timeout  time.Duration
+}
+
+// readDocument reads a page and checks the convention of package docs.
+func readDocument(path string) (document, error) {
+	source, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return document{}, err
+	}
+	return parseDocument(path, source)
+}
+
+func parseDocument(path string, source []byte) (document, error) {
+	p := &parser{document: document{path: path}, source: source, timeout: defaultTimeout}
+	err := ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering || n.Type() != ast.TypeBlock {
+			return ast.WalkContinue, nil
+		}
+		if err := p.block(n); err != nil {
+			return ast.WalkStop, fmt.Errorf("%s:%d: %w", path, p.line(n), err)
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		return document{}, err
+	}
+	if p.nextLine != 0 {
+		return document{}, fmt.Errorf("%s:%d: no console block follows the comment", path, p.nextLine)
+	}
+	if p.needs == "" && len(p.steps) > 0 {
+		return document{}, fmt.Errorf("%s: has commands and does not say what they need: add <!-- needs: local|cluster|installation -->", path)
+	}
+	return p.document, nil
+}
+
+func markdown(source []byte) ast.Node {
+	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+}
+
+// line is the number of the node's first line.
+func (p *parser) line(n ast.Node) int {
+	if n.Lines() == nil || n.Lines().Len() == 0 {
+		return 1
+	}
+	return lineAt(p.source, n.Lines().At(0).Start)
+}
+
+func lineAt(source []byte, offset int) int { return 1 + bytes.Count(source[:offset], []byte("\n")) }
+
+func (p *parser) block(n ast.Node) error {
+	switch n := n.(type) {
+	case *ast.HTMLBlock:
+		return p.comment(n)
+	case *ast.CodeBlock:
+		return fmt.Errorf("an indented block: fence it, as console if it holds commands")
+	case *ast.FencedCodeBlock:
+		language := string(n.Language(p.source))
+		if language == "console" {
+			return p.console(n)
+		}
+		return foreign(language, string(n.Lines().Value(p.source)))
+	case *ast.Document, *ast.List, *ast.ListItem, *ast.TextBlock, *ast.Paragraph, *ast.Heading:
+	}
+	if p.nextLine != 0 && n.Kind() != ast.KindList && n.Kind() != ast.KindListItem {
+		return fmt.Errorf("no console block follows the comment on line %d", p.nextLine)
+	}
+	return nil
+}
+
+// foreign refuses commands in a block that is not run.
+func foreign(language, contents string) error {
+	if slices.Contains([]string{"bash", "sh", "shell", "zsh", "shell-session", "sh-session"}, language) {
+		return fmt.Errorf("a block of %s: make it console, so that it is run", language)
+	}
+	for line := range strings.Lines(contents) {
+		if strings.HasPrefix(strings.TrimSpace(line), "$ ") {
+			return fmt.Errorf("a command in a block of %q: make it console, so that it is run", language)
+		}
+	}
+	return nil
+}
+
+func (p *parser) console(n *ast.FencedCodeBlock) error {
+	s := p.next
+	p.next, p.nextLine = step{}, 0
+	s.line, s.timeout = p.line(n), p.timeout
+	commands, err := splitCommands(string(n.Lines().Value(p.source)), s.line, "$ ")
+	if err != nil {
+		return err
+	}
+	s.commands = commands
+	p.steps = append(p.steps, s)
+	return nil
+}
+
+// comment reads an HTML comment. What is no directive is no comment of ours.
+func (p *parser) comment(n *ast.HTMLBlock) error {
+	raw := string(n.Lines().Value(p.source))
+	if n.HasClosure() {
+		raw += string(n.ClosureLine.Value(p.source))
+	}
+	raw = strings.TrimSpace(raw)
+	if !strings.HasPrefix(raw, "<!--") {
+		return nil
+	}
+	raw = strings.TrimSuffix(strings.TrimPrefix(raw, "<!--"), "-->")
+	key, value, _ := strings.Cut(raw, ":")
+	line, value := p.line(n), strings.TrimSpace(value)
+	switch strings.TrimSpace(key) {
+	case "needs":
+		return p.need(value)
+	case "timeout":
+		timeout, err := time.ParseDuration(value)
+		p.timeout = timeout
+		return err
+	case "run", "finally":
+		commands, err := splitCommands(value, line+1, "")
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(key) == "finally" {
+			p.finally = append(p.finally, commands...)
+			return nil
+		}
+		p.steps = append(p.steps, step{commands: commands, line: line, timeout: p.timeout, hidden: true})
+		return nil
+	case "not run":
+		if value == "" {
+			return fmt.Errorf("not run: without a reason")
+		}
+		p.next.notRun = value
+	case "fails":
+		p.next.fails = true
+	case "interrupt":
+		p.next.interrupt = true
+	default:
+		return fmt.Errorf("unknown comment %q: known are needs, timeout, run, finally, not run, fails and interrupt", key)
+	}
+	p.nextLine = line
+	return nil
+}
+
+func (p *parser) need(value string) error {
+	if !slices.Contains([]string{needsLocal, needsCluster, needsInstallation}, value) {
+		return fmt.Errorf("needs: %q: must be local, cluster or installation", value)
+	}
+	if p.needs != "" {
+		return fmt.Errorf("needs: is said twice")
+	}
+	p.needs = value
+	return nil
+}

@@ -1,0 +1,186 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark/ast"
+)
+
+// TestLinks follows every relative link of the documents, the examples' own included, to
+// a file of the repository and to a heading in it.
+func TestLinks(t *testing.T) {
+	all := pages(t)
+	more, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
+	must(t, err)
+	for _, path := range append(more, filepath.Join(root, "hack/cluster/README.md")) {
+		relative, err := filepath.Rel(root, path)
+		must(t, err)
+		all = append(all, relative)
+	}
+	links := 0
+	for _, path := range all {
+		source, err := os.ReadFile(filepath.Join(root, path))
+		must(t, err)
+		for _, link := range linksOf(source) {
+			links++
+			if err := follow(path, link); err != nil {
+				t.Errorf("%s: link %s: %v", path, link, err)
+			}
+		}
+	}
+	if links == 0 {
+		t.Fatal("no links found")
+	}
+}
+
+func linksOf(source []byte) []string {
+	var out []string
+	_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			switch n := n.(type) {
+			case *ast.Link:
+				out = append(out, string(n.Destination))
+			case *ast.Image:
+				out = append(out, string(n.Destination))
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return out
+}
+
+// follow checks a link of a page. Links to other sites are not asked for.
+func follow(page, link string) error {
+	target, err := url.Parse(link)
+	if err != nil || target.Scheme != "" {
+		return err
+	}
+	path := filepath.Join(root, page)
+	if target.Path != "" {
+		path = filepath.Join(filepath.Dir(path), filepath.FromSlash(target.Path))
+	}
+	if within, err := filepath.Rel(root, path); err != nil || strings.HasPrefix(within, "..") {
+		return fmt.Errorf("leaves the repository")
+	}
+	if _, err := os.Stat(path); err != nil || target.Fragment == "" {
+		return err
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !anchors(source)[target.Fragment] {
+		return fmt.Errorf("no heading of that page has the anchor #%s", target.Fragment)
+	}
+	return nil
+}
+
+// named finds the anchors that a page sets by itself.
+var named = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+
+// anchors are the anchors of a page, as GitHub makes them of its headings.
+func anchors(source []byte) map[string]bool {
+	out := map[string]bool{}
+	for _, heading := range headings(source) {
+		slug := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, heading.text)
+		unique := slug
+		for n := 1; out[unique]; n++ {
+			unique = fmt.Sprintf("%s-%d", slug, n)
+		}
+		out[unique] = true
+	}
+	for _, match := range named.FindAllSubmatch(source, -1) {
+		out[string(match[1])] = true
+	}
+	return out
+}
+
+type heading struct {
+	level int
+	text  string
+}
+
+func headings(source []byte) []heading {
+	var out []heading
+	_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if h, is := n.(*ast.Heading); is && entering {
+			out = append(out, heading{level: h.Level, text: plain(h, source)})
+		}
+		return ast.WalkContinue, nil
+	})
+	return out
+}
+
+// plain is the text of a node without its markup.
+func plain(n ast.Node, source []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if leaf, is := n.(*ast.Text); is && entering {
+			out.Write(leaf.Value(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
+
+// TestLanguages holds the Chinese README in step with the English one: the same headings
+// by level, the same blocks of code, the same links but for those to each other.
+func TestLanguages(t *testing.T) {
+	type shape struct {
+		Levels []int
+		Blocks []string
+		Links  []string
+		Rows   int
+	}
+	read := func(name string) shape {
+		source, err := os.ReadFile(filepath.Join(root, name))
+		must(t, err)
+		var s shape
+		for _, h := range headings(source) {
+			s.Levels = append(s.Levels, h.level)
+		}
+		for _, link := range linksOf(source) {
+			path, _, _ := strings.Cut(link, "#")
+			if !strings.HasPrefix(path, "README") {
+				s.Links = append(s.Links, path)
+			}
+		}
+		_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if block, is := n.(*ast.FencedCodeBlock); is && entering {
+				s.Blocks = append(s.Blocks, string(block.Language(source))+"\n"+withoutComments(string(block.Lines().Value(source))))
+			}
+			if n.Kind().String() == "TableRow" && entering {
+				s.Rows++
+			}
+			return ast.WalkContinue, nil
+		})
+		return s
+	}
+	if diff := cmp.Diff(read("README.md"), read("README.zh.md")); diff != "" {
+		t.Errorf("README.zh.md is not in step with README.md (-en +zh):\n%s", diff)
+	}
+}
+
+// comments of code are translated; so are the words of a diagram.
+var codeComment = regexp.MustCompile(`(?m)\s+# .*$`)
+
+func withoutComments(code string) string { return codeComment.ReplaceAllString(code, "") }
