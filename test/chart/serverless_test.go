@@ -38,15 +38,15 @@ func TestServerlessAsConfig(t *testing.T) {
 			t.Errorf("%s (-config/serverless +chart):\n%s", k.Kind, diff)
 		}
 	}
-	if count != 6 {
-		t.Errorf("config/serverless has %d objects of the webhook, want 6", count)
+	if count != 7 {
+		t.Errorf("config/serverless has %d objects of the webhook, want 7", count)
 	}
 }
 
 func TestWebhookInstalledWithTheGateOnly(t *testing.T) {
 	all := map[string]bool{
 		"MutatingWebhookConfiguration": true, "Service": true,
-		"Role": true, "RoleBinding": true, "ClusterRole": true, "ClusterRoleBinding": true,
+		"Secret": true, "Role": true, "RoleBinding": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	}
 	for name, test := range map[string]struct {
 		set  string

@@ -1,0 +1,146 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+const handed = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
+
+func reader(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// broken fails at every list.
+type broken struct{ client.Reader }
+
+func (broken) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no informer")
+}
+
+func TestHandle(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("Idle").Condition("game.io/idle").Label(v1alpha1.ProbeSucceeded, "a", "b")).Build()
+	virtual := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "vk", Labels: map[string]string{"type": "virtual-kubelet"}}}
+	game := func() *builders.PodBuilder { return builders.Pod("", "").Label("app", "game").Node("").Unsaved() }
+	set := func(path, value string) map[string]any {
+		return map[string]any{"op": "add", "path": "/metadata/annotations" + path, "value": value}
+	}
+	probes, markers := set("/kruise.io~1podprobe", handed), set("/kruise.io~1podprobemarker-list", "web")
+	first := map[string]any{"op": "add", "path": "/metadata/annotations", "value": map[string]any{}}
+	cases := map[string]struct {
+		pod            *builders.PodBuilder
+		raw            string
+		markers, nodes client.Reader
+		want           []map[string]any
+	}{
+		"selected":           {pod: game(), want: []map[string]any{first, probes, markers}},
+		"with annotations":   {pod: game().Annotation("mine", "stays"), want: []map[string]any{probes, markers}},
+		"with older ones":    {pod: game().Annotation("kruise.io/podprobe", "[]"), want: []map[string]any{probes, markers}},
+		"with the same":      {pod: game().Annotation("kruise.io/podprobe", handed).Annotation("kruise.io/podprobemarker-list", "web")},
+		"not selected":       {pod: builders.Pod("", "").Label("app", "db").Node("").Unsaved()},
+		"no virtual node":    {pod: game(), nodes: reader(t)},
+		"no marker":          {pod: game(), markers: reader(t)},
+		"of another node":    {pod: game().Node("kubelet")},
+		"too large":          {pod: game().Annotation("mine", strings.Repeat("x", 256*1024-20))},
+		"markers unreadable": {pod: game(), markers: broken{}},
+		"nodes unreadable":   {pod: game(), nodes: broken{}},
+		"no pod":             {raw: "[]"},
+		"fields of the future": {
+			raw:  `{"metadata":{"labels":{"app":"game"}},"spec":{"containers":[{"name":"main","image":"x","future":1}]}}`,
+			want: []map[string]any{first, probes, markers},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := &Handler{Markers: reader(t, marker), Nodes: reader(t, virtual), Compiler: plan.NewCompiler(), Defaults: plan.KubernetesDefaults()}
+			if tc.markers != nil {
+				h.Markers = tc.markers
+			}
+			if tc.nodes != nil {
+				h.Nodes = tc.nodes
+			}
+			raw := []byte(tc.raw)
+			if tc.pod != nil {
+				var err error
+				if raw, err = json.Marshal(tc.pod.Build()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			response := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: "ns", Object: runtime.RawExtension{Raw: raw},
+			}})
+			if !response.Allowed {
+				t.Fatal("the pod is refused:", response.Result)
+			}
+			var got []map[string]any
+			encoded, err := json.Marshal(response.Patches)
+			if err == nil {
+				err = json.Unmarshal(encoded, &got)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTrusting(t *testing.T) {
+	configuration := func(bundles ...string) *admissionregistrationv1.MutatingWebhookConfiguration {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+		for i, bundle := range bundles {
+			c.Webhooks = append(c.Webhooks, admissionregistrationv1.MutatingWebhook{
+				Name: string(rune('a' + i)), ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte(bundle)},
+			})
+		}
+		return c
+	}
+	cases := map[string]struct {
+		configuration *admissionregistrationv1.MutatingWebhookConfiguration
+		authority     string
+		want          string
+	}{
+		"none yet":       {configuration: configuration("")},
+		"told already":   {configuration: configuration("x"), authority: "x"},
+		"not told yet":   {configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`},
+		"one of another": {configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := trusting(tc.configuration, []byte(tc.authority))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/provider"
+)
+
+const (
+	hook      = "seamark-webhook"
+	condition = "game.io/idle"
+)
+
+// TestServerless turns the gate on, has a provider run pods, and follows what comes of
+// their probes from start to end.
+func TestServerless(t *testing.T) {
+	s := newSuite(t)
+	s.helm(append(append([]string{"upgrade", release, "charts/seamark"}, s.installArgs()...),
+		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
+		// A loaded machine is no reason to go on without an answer.
+		"--set", "serverless.webhook.timeoutSeconds=20")...)
+	p := s.provide("virtual-" + s.namespace)
+	s.until("the API server trusts the webhook", s.trusted)
+
+	idle, other := filepath.Join(t.TempDir(), "idle"), filepath.Join(t.TempDir(), "other")
+	s.createIdleMarker(idle)
+	annotation := s.annotatedFromTheStart(p)
+	if !strings.Contains(annotation, idle) || strings.Contains(annotation, "markerPolicy") {
+		t.Errorf("the provider is told %s", annotation)
+	}
+
+	// The marks follow what the provider says, either way.
+	s.until("a busy pod", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
+	must(t, os.WriteFile(idle, []byte("no match"), 0o600))
+	s.until("an idle pod", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	must(t, os.Remove(idle))
+	s.until("a busy pod again", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
+
+	// An edited marker reaches the provider.
+	must(t, os.WriteFile(other, nil, 0o600))
+	marker := &v1alpha1.PodProbeMarker{}
+	must(t, s.client.Get(t.Context(), s.key("game"), marker))
+	edited := marker.DeepCopy()
+	edited.Spec.Probes[0].Probe.Exec.Command = []string{"cat", other}
+	must(t, s.client.Patch(t.Context(), edited, client.MergeFrom(marker)))
+	s.until("an idle pod, by the edited probe", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+
+	s.missTheWebhook(p)
+
+	must(t, s.client.Delete(t.Context(), marker))
+	s.until("the marker is gone", func(ctx context.Context) error {
+		if err := s.client.Get(ctx, s.key("game"), &v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("error %w, want not found", err)
+		}
+		return nil
+	})
+	// With the marker go all annotations and marks. The condition is the provider's.
+	for _, name := range []string{"first", "missed"} {
+		pod := &corev1.Pod{}
+		must(t, s.client.Get(t.Context(), s.key(name), pod))
+		if len(pod.Annotations) > 0 || pod.Labels["idle"] != "" || pod.Labels["busy"] != "" {
+			t.Errorf("the marker is gone, and pod %s has labels %v and annotations %v", name, pod.Labels, pod.Annotations)
+		}
+	}
+}
+
+// provide runs a provider until the test ends.
+func (s *suite) provide(node string) *provider.Provider {
+	s.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.kube)
+	must(s, err)
+	config.QPS = -1
+	clientset, err := kubernetes.NewForConfig(config)
+	must(s, err)
+	p := provider.New(clientset, node)
+	ctx, stop := context.WithCancel(context.WithoutCancel(s.Context()))
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	s.Cleanup(func() {
+		// The pods go before their provider does: they can't end without it.
+		err := s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace))
+		none := func(ctx context.Context) (bool, error) {
+			var pods corev1.PodList
+			err := s.client.List(ctx, &pods, client.InNamespace(s.namespace))
+			return len(pods.Items) == 0, err
+		}
+		err = errors.Join(err, wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, settle, true, none))
+		stop()
+		if err := errors.Join(err, <-done); err != nil {
+			s.Errorf("ending the provider: %v", err)
+		}
+	})
+	return p
+}
+
+func (s *suite) trusted(ctx context.Context) error {
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: hook}, configuration); err != nil {
+		return err
+	}
+	if len(configuration.Webhooks[0].ClientConfig.CABundle) == 0 {
+		return errors.New("no authority yet")
+	}
+	return nil
+}
+
+// createIdleMarker makes a marker whose probe succeeds while there is a file.
+func (s *suite) createIdleMarker(file string) {
+	s.Helper()
+	policy := func(state v1alpha1.ProbeState, label string) v1alpha1.ProbeMarkerPolicy {
+		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{label: "true"}}
+	}
+	must(s, s.client.Create(s.Context(), &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "game"},
+		Spec: v1alpha1.PodProbeMarkerSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
+			Probes: []v1alpha1.PodContainerProbe{{
+				Name: "idle", ContainerName: "main", PodConditionType: condition,
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+					ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", file}}},
+					PeriodSeconds: 1,
+				}},
+				MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{policy(v1alpha1.ProbeSucceeded, "idle"), policy(v1alpha1.ProbeFailed, "busy")},
+			}},
+		},
+	}))
+}
+
+// virtualPod is a pod that the scheduler binds to the provider's node.
+func (s *suite) virtualPod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: map[string]string{"app": "game"}},
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Name: "main", Image: "example.com/never-pulled:1"}},
+			NodeSelector: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet, corev1.LabelHostname: "virtual-" + s.namespace},
+			Tolerations:  []corev1.Toleration{{Key: provider.Taint, Operator: corev1.TolerationOpExists}},
+		},
+	}
+}
+
+// annotatedFromTheStart makes the pod first, and returns its annotation, which it has from
+// its making on. Before that it waits until every manager knows the marker and the node.
+func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
+	s.Helper()
+	inARow := 0
+	s.until("the webhook annotates", func(ctx context.Context) error {
+		pod := s.virtualPod("trial")
+		if err := s.client.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey] == "" {
+			inARow = 0
+		} else {
+			inARow++
+		}
+		if inARow < 10 {
+			return fmt.Errorf("%d in a row", inARow)
+		}
+		return nil
+	})
+	pod := s.virtualPod("first")
+	must(s, s.client.Create(s.Context(), pod))
+	annotation := pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
+	if annotation == "" || pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey] != "game" {
+		s.Errorf("a new pod has the annotations %v", pod.Annotations)
+	}
+	s.until("the provider meets the pod as it was made", func(context.Context) error {
+		if seen, met := p.FirstSeen(pod.UID); !met || seen != annotation {
+			return fmt.Errorf("met: %t, with %q", met, seen)
+		}
+		return nil
+	})
+	return annotation
+}
+
+// missTheWebhook makes a pod that no webhook is called for.
+func (s *suite) missTheWebhook(p *provider.Provider) {
+	s.Helper()
+	must(s, s.client.Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: hook}}))
+	s.until("the webhook is not called", func(ctx context.Context) error {
+		pod := s.virtualPod("trial")
+		if err := s.client.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Annotations) > 0 {
+			return fmt.Errorf("error %w, annotations %v", err, pod.Annotations)
+		}
+		return nil
+	})
+	pod := s.virtualPod("missed")
+	must(s, s.client.Create(s.Context(), pod))
+	s.until("a pod that the webhook missed is idle", s.podIs("missed", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	if seen, met := p.FirstSeen(pod.UID); !met || seen != "" {
+		s.Errorf("the provider met the pod (%t) with the annotation %q", met, seen)
+	}
+}
+
+// podIs checks the pod's condition and that it has just these labels of the marker.
+func (s *suite) podIs(name string, want corev1.ConditionStatus, labels map[string]string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pod := &corev1.Pod{}
+		if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+			return err
+		}
+		var got corev1.ConditionStatus
+		for _, c := range pod.Status.Conditions {
+			if string(c.Type) == condition {
+				got = c.Status
+			}
+		}
+		if got != want || pod.Labels["idle"] != labels["idle"] || pod.Labels["busy"] != labels["busy"] {
+			return fmt.Errorf("pod %s: condition %q and labels %v, want %q and %v", name, got, pod.Labels, want, labels)
+		}
+		for _, entry := range pod.ManagedFields {
+			if entry.Manager == v1alpha1.FieldManager && strings.Contains(entry.FieldsV1.GetRawString(), "f:conditions") {
+				return fmt.Errorf("pod %s: Seamark owns conditions: %s", name, entry.FieldsV1.GetRawString())
+			}
+		}
+		return nil
+	}
+}
