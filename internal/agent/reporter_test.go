@@ -43,6 +43,24 @@ func TestReporter(t *testing.T) {
 				"1.1s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "1.1s event m#q Failed", "1.1s event m#r Failed",
 			},
 		},
+		"with a longer interval, the first news after a pause at once, what follows after it": {
+			play: func(d *desk) {
+				d.interval = 5 * time.Second
+				d.put()
+				pass(10 * time.Second)
+				d.tell("p", succeeded, "ok")
+				pass(time.Second)
+				d.tell("q", failed, "no")
+				pass(time.Second)
+				d.tell("r", failed, "no")
+				pass(10 * time.Second)
+			},
+			want: []string{
+				"0s wrote 1:",
+				"10s wrote 1: m#p=Succeeded(ok)", "10s event m#p Succeeded",
+				"15s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
+			},
+		},
 		"news during a slow write go into the next": {
 			play: func(d *desk) {
 				d.put()

@@ -42,7 +42,7 @@ type Handler struct {
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	changes, err := h.changes(ctx, request)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Leaving a new pod to the controller", "namespace", request.Namespace)
+		log.FromContext(ctx).Error(err, "Leaving a new pod to the controller", "pod", request.Namespace+"/"+request.Name)
 		return admission.Allowed("")
 	}
 	if len(changes) == 0 {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 )
@@ -121,6 +122,6 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, desired serverl
 		return err
 	}
 	r.recent.Wrote(key, pod.UID, version, desired)
-	log.FromContext(ctx).V(1).Info("Handed probes to the pod's provider", "markers", desired.Markers)
+	log.FromContext(ctx).V(logging.Writes).Info("Handed probes to the pod's provider", "markers", desired.Markers)
 	return nil
 }

@@ -111,6 +111,19 @@ logging: {verbosity: 10, format: json}
 	hasPlan(t, node, 0)
 }
 
+// Each controller works on as many objects at once as the file says.
+func TestConcurrency(t *testing.T) {
+	manager := startManager(t, "controllers: {nodeProbe: {concurrency: 3}, podMark: {concurrency: 5}, marker: {concurrency: 7}}", "-v=2")
+	for controller, workers := range map[string]int{"nodeprobe": 3, "podmark": 5, "marker": 7} {
+		until(t, fmt.Sprintf("the controller %s has %d workers", controller, workers), func(context.Context) string {
+			if len(manager.logged(fmt.Sprintf(`"Starting workers" controller=%s "worker count"=%d$`, controller, workers))) == 0 {
+				return "it does not start so"
+			}
+			return ""
+		})
+	}
+}
+
 // With the gate off no controller runs: a new node gets no plan, whose absence a manager
 // with the gate on makes good at once.
 func TestGateOff(t *testing.T) {
