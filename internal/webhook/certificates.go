@@ -24,7 +24,8 @@ const (
 
 // certificateSource makes the server's certificates: a certificate authority in a Secret
 // that all managers share, and from it a certificate in the memory of each. A Secret that
-// is missing, broken or due is made anew, and every manager changes over at once.
+// is empty, broken or due is filled anew, and every manager changes over at once. While it
+// is missing, each goes on with the authority that it knows.
 type certificateSource struct {
 	*certificates.DynamicSource
 	log logr.Logger

@@ -47,11 +47,6 @@ func newWebhookWorld(t *testing.T) *webhookWorld {
 	t.Helper()
 	w := &webhookWorld{port: freePort(t), health: freeAddress(t)}
 	config := identity(t, shared)
-	rights, err := env.ReadManifests("config/serverless/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared.Apply(t, rights...)
 	w.world = newWorldWithoutManager(t, shared)
 	w.install()
 	runManager(t, manager.Options{
@@ -84,6 +79,9 @@ func freePort(t *testing.T) int {
 // no pods, so the Service points to the machine.
 func (w *webhookWorld) install() {
 	w.Helper()
+	rights, err := env.ReadManifests("config/serverless/rbac.yaml")
+	w.must(err)
+	w.env.Apply(w, rights...)
 	objects, err := env.ReadManifests("config/serverless/webhook.yaml")
 	w.must(err)
 	for _, object := range objects {
@@ -200,8 +198,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// A Secret that is gone, one that is due and one with nonsense are all made anew, and the
-// API server goes on to call the webhook.
+// A Secret that was deleted and made anew, one that is due and one with nonsense are all
+// filled anew, and the API server goes on to call the webhook.
 func TestWebhookAuthorityIsRenewed(t *testing.T) {
 	w := newWebhookWorld(t)
 	w.virtualNode("vk-certs")
@@ -213,8 +211,13 @@ func TestWebhookAuthorityIsRenewed(t *testing.T) {
 	secret, err := w.secret(t.Context())
 	w.must(err)
 	w.must(w.client.Delete(t.Context(), secret))
-	authority = w.trusted(authority)
+	w.rest()
 	w.tries("deleted")
+	secret = &corev1.Secret{}
+	secret.Namespace, secret.Name = "seamark-system", webhookName
+	w.must(w.client.Create(t.Context(), secret))
+	authority = w.trusted(authority)
+	w.tries("empty")
 
 	due, key := expiring(t)
 	for name, data := range map[string]map[string][]byte{
