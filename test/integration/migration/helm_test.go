@@ -74,7 +74,7 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 	crds.WriteString("{{- if .Values.crds.managed }}\n")
 	for _, crd := range e.CRDs {
 		crd = crd.DeepCopy()
-		crd.TypeMeta.APIVersion, crd.TypeMeta.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 		text, err := yaml.Marshal(crd)
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func documented(w *world) []byte {
 	w.must(err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "migrate-from-openkruise.md"))
 	w.must(err)
-	found := regexp.MustCompile(`patch validatingwebhookconfiguration ` + webhooks + `\s[^']*-p '([^']*)'`).FindAllSubmatch(page, -1)
+	found := regexp.MustCompile(`patch validatingwebhookconfiguration `+webhooks+`\s[^']*-p '([^']*)'`).FindAllSubmatch(page, -1)
 	if len(found) != 1 {
 		w.Fatalf("the page patches %s %d times, want once", webhooks, len(found))
 	}

@@ -1,0 +1,265 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// absent stands for a mark that a pod doesn't have.
+const absent = "-"
+
+// openKruise writes as OpenKruise's manager and daemon do, whose field managers come from
+// their user agents.
+type openKruise struct {
+	*suite
+	manager, daemon ctrl.Client
+}
+
+func newOpenKruise(s *suite) *openKruise {
+	s.Helper()
+	as := func(userAgent string) ctrl.Client {
+		config := rest.CopyConfig(s.config)
+		config.UserAgent = userAgent
+		client, err := ctrl.New(config, ctrl.Options{Scheme: s.client.Scheme()})
+		must(s, err)
+		return client
+	}
+	return &openKruise{suite: s, manager: as("kruise-manager/NodePodProbe-controller"), daemon: as("kruise-daemon-podprobe")}
+}
+
+// ran leaves what OpenKruise leaves of the marker and its pods: the finalizer, a plan for
+// the pods' node with the marker's probes as they are, the states reported last, and marks of
+// the state Succeeded.
+func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]appsv1alpha1.ProbeState, labels map[string]string, conditionType string) {
+	k.Helper()
+	ctx, before := k.Context(), metav1.NewTime(time.Now().Truncate(time.Second))
+	marker.Finalizers = []string{appsv1alpha1.PodProbeMarkerFinalizer}
+	must(k, k.manager.Update(ctx, marker))
+	npps := map[string]*appsv1alpha1.NodePodProbe{}
+	for name, state := range states {
+		pod := k.getPod(name)
+		npp := npps[pod.Spec.NodeName]
+		if npp == nil {
+			npp = k.emptyPlan(pod.Spec.NodeName)
+			npps[pod.Spec.NodeName] = npp
+		}
+		planned := appsv1alpha1.PodProbe{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP}
+		reported := appsv1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}
+		for _, probe := range marker.Spec.Probes {
+			name := marker.Name + "#" + probe.Name
+			planned.Probes = append(planned.Probes, appsv1alpha1.ContainerProbe{Name: name, ContainerName: probe.ContainerName, Probe: probe.Probe})
+			reported.ProbeStates = append(reported.ProbeStates, appsv1alpha1.ContainerProbeState{
+				Name: name, State: state, LastProbeTime: before, LastTransitionTime: before,
+			})
+		}
+		npp.Spec.PodProbes = append(npp.Spec.PodProbes, planned)
+		must(k, k.manager.Update(ctx, npp))
+		npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, reported)
+		must(k, k.daemon.Status().Update(ctx, npp))
+
+		for key, value := range labels {
+			metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
+		}
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodConditionType(conditionType), Status: corev1.ConditionTrue, LastProbeTime: before, LastTransitionTime: before,
+		})
+		must(k, k.manager.Status().Update(ctx, pod))
+	}
+}
+
+// emptyPlan makes the node's NodePodProbe as OpenKruise does, owned by nobody.
+func (k *openKruise) emptyPlan(node string) *appsv1alpha1.NodePodProbe {
+	k.Helper()
+	npp := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	must(k, ctrl.IgnoreNotFound(k.client.Delete(k.Context(), npp.DeepCopy())))
+	must(k, k.manager.Create(k.Context(), npp))
+	return npp
+}
+
+// scale gives Seamark's manager the replicas, and has its agents run on no node if off.
+func (s *suite) scale(ctx context.Context, replicas int32, off bool) error {
+	selector := `"seamark.test/off":null`
+	if off {
+		selector = `"seamark.test/off":"true"`
+	}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "seamark-manager"}}
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "seamark-agent"}}
+	return errors.Join(
+		s.client.Patch(ctx, manager, ctrl.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))),
+		s.client.Patch(ctx, agent, ctrl.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"template":{"spec":{"nodeSelector":{%s}}}}}`, selector))),
+	)
+}
+
+// off switches Seamark on the cluster off until the test ends or on is called.
+func (s *suite) off() (on func()) {
+	s.Helper()
+	manager := &appsv1.Deployment{}
+	must(s, s.client.Get(s.Context(), ctrl.ObjectKey{Namespace: systemNamespace, Name: "seamark-manager"}, manager))
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), settle)
+		defer cancel()
+		if err := s.scale(ctx, *manager.Spec.Replicas, false); err != nil {
+			s.Errorf("switching Seamark on again: %v", err)
+		}
+	})
+	must(s, s.scale(s.Context(), 0, true))
+	s.eventually("Seamark is off", func(ctx context.Context) error {
+		for _, component := range []string{"manager", "agent"} {
+			pods := &corev1.PodList{}
+			err := s.client.List(ctx, pods, ctrl.InNamespace(systemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component})
+			if err == nil && len(pods.Items) > 0 {
+				err = fmt.Errorf("there are %d pods of %s", len(pods.Items), component)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return func() {
+		s.Helper()
+		must(s, s.scale(s.Context(), *manager.Spec.Replicas, false))
+		s.systemReady("manager")
+		s.systemReady("agent")
+	}
+}
+
+// watchMarks watches the pods until the returned function is called, which tells the values
+// that each mark of the pod went through: "pod mark", in testMarks' words.
+func (s *suite) watchMarks() (stop func() map[string][]string) {
+	s.Helper()
+	watcher, err := s.client.Watch(s.Context(), &corev1.PodList{}, ctrl.InNamespace(s.namespace))
+	must(s, err)
+	values, done := map[string][]string{}, make(chan struct{})
+	see := func(pod *corev1.Pod) {
+		now := map[string]string{}
+		for mark, value := range testMarks(pod) {
+			if c, is := value.(corev1.PodCondition); is {
+				value = string(c.Status)
+			}
+			now[pod.Name+" "+mark] = fmt.Sprint(value)
+		}
+		for mark := range values {
+			if _, has := now[mark]; !has && len(mark) > len(pod.Name) && mark[:len(pod.Name)+1] == pod.Name+" " {
+				now[mark] = absent
+			}
+		}
+		for mark, value := range now {
+			if seen := values[mark]; len(seen) == 0 || seen[len(seen)-1] != value {
+				values[mark] = append(seen, value)
+			}
+		}
+	}
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			if pod, isPod := event.Object.(*corev1.Pod); isPod {
+				see(pod)
+			}
+		}
+	}()
+	return func() map[string][]string {
+		watcher.Stop()
+		<-done
+		return values
+	}
+}
+
+// ownedBy expects that the field manager has written to the pod's status.
+func ownedBy(manager string) expectation {
+	return func(pod *corev1.Pod) error {
+		if !slices.ContainsFunc(pod.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Manager == manager && entry.Subresource == "status"
+		}) {
+			return fmt.Errorf("%s owns nothing in its status", manager)
+		}
+		return nil
+	}
+}
+
+// Seamark's programs take over from OpenKruise's, whose objects the test makes, with pods
+// that really run, as docs/migrate-from-openkruise.md has it.
+func TestMoveFromOpenKruise(t *testing.T) {
+	s := newSuite(t)
+	kruise := newOpenKruise(s)
+	labels := map[string]string{"app": "moved"}
+	marker := newMarker("moved", labels, newProbe("ok", shell(sayAndCheck), condition("test.dev/ok"),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true", "good": "yes"}),
+		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"})))
+	// Unset, as OpenKruise takes it.
+	marker.Spec.Probes[0].Probe.TimeoutSeconds = 0
+	s.create(newPod("right", "touch /tmp/ok; "+idle, labels), newPod("turned", idle, labels))
+	s.running("right", "turned")
+	ours, err := env.ReadCRDs("")
+	must(t, err)
+	upstream := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(ours))
+	for _, crd := range ours {
+		upstream = append(upstream, env.Upstream(crd))
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
+		defer cancel()
+		if err := s.useCRDs(ctx, ours); err != nil {
+			t.Errorf("putting the CRDs back: %v", err)
+		}
+	})
+
+	on := s.off()
+	must(t, s.useCRDs(t.Context(), upstream))
+	s.create(marker)
+	kruise.ran(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
+		map[string]string{"ok": "true", "good": "yes"}, "test.dev/ok")
+	seen := s.watchMarks()
+	on()
+	s.podIs("right", ownedBy("seamark"))
+	s.podIs("turned", ownedBy("seamark"), hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
+	s.never(5*time.Second, "a mark that was right stays", s.meets("right",
+		hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes")))
+	moved := seen()
+	for mark, want := range map[string][]string{
+		"right condition test.dev/ok": {"True"}, "right label ok": {"true"}, "right label good": {"yes"},
+		"turned condition test.dev/ok": {"True", "False"}, "turned label ok": {"true", "false"}, "turned label good": {"yes", absent},
+	} {
+		if !slices.Equal(moved[mark], want) {
+			t.Errorf("pod %s went through %q in the move, want %q", mark, moved[mark], want)
+		}
+	}
+
+	s.exec("right", "rm /tmp/ok")
+	s.podIs("right", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
+	must(t, s.useCRDs(t.Context(), ours))
+	s.exec("turned", "touch /tmp/ok")
+	s.podIs("turned", hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes"))
+
+	must(t, s.client.Delete(t.Context(), marker))
+	for _, pod := range []string{"right", "turned"} {
+		s.podIs(pod, lacksCondition("test.dev/ok"), lacksLabel("ok"), lacksLabel("good"))
+	}
+	s.eventually("the marker is gone", func(ctx context.Context) error {
+		err := s.client.Get(ctx, s.key("moved"), &appsv1alpha1.PodProbeMarker{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %w", err)
+	})
+}
