@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager assembles the manager: the caches, the three controllers, leader
-// election, health and metrics. Its needs in the API, all of them:
+// Package manager assembles the manager: the caches, the controllers, the webhook,
+// leader election, health and metrics. Its needs in the API, all of them:
 //
 //	nodes                        get list watch
 //	pods                         get list watch
@@ -12,6 +12,11 @@
 //	podprobemarkers/status       patch
 //	events                       create patch
 //	leases, in its namespace     get create update, of leader election
+//
+// With a webhook whose certificates it keeps, and of one object each:
+//
+//	secrets, in its namespace     get list watch update
+//	mutatingwebhookconfigurations get list watch patch
 package manager
 
 import (
