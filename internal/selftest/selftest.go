@@ -110,7 +110,7 @@ func (t *test) until(ctx context.Context, what string, check func(*corev1.Pod) e
 		return amiss == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, err, amiss)
+		return fmt.Errorf("waiting for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, context.Cause(ctx), amiss)
 	}
 	return nil
 }

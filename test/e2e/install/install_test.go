@@ -5,13 +5,17 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +33,7 @@ func TestLife(t *testing.T) {
 	s.createPods(answers)
 	s.allMarked(answers)
 	s.upgradeAndRollBack(answers)
+	s.failToUninstall(answers)
 	s.uninstall(answers)
 	s.reinstall(answers)
 }
@@ -84,6 +89,24 @@ func (s *suite) follow(pod string, answers map[string]v1alpha1.ProbeState, w *wa
 	s.run(filepath.Join(filepath.Dir(s.kube), "bin", "kubectl"), "--kubeconfig", s.kube, "-n", s.namespace,
 		"exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
 	answers[pod] = next
+	s.allMarked(answers)
+}
+
+// failToUninstall takes the managers' rights away, so that nothing can be taken off, and
+// goes on with the installation after that.
+func (s *suite) failToUninstall(answers map[string]v1alpha1.ProbeState) {
+	s.Helper()
+	must(s, s.client.Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
+	out, err := s.command(s.Context(), s.helmPath, s.helmArgs("uninstall", release, "--timeout", settle.String())...)
+	if err == nil {
+		s.Errorf("helm uninstall succeeds without the rights to clean up")
+	}
+	s.contains("helm uninstall", out, "uninstall is not complete, run it again", "forbidden")
+	s.allMarked(answers)
+	// A release whose deletion has failed can't be upgraded, but be rolled back to itself.
+	var history []struct{ Revision int }
+	must(s, json.Unmarshal([]byte(s.helm("history", release, "--max", "1", "-o", "json")), &history))
+	s.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", settle.String())
 	s.allMarked(answers)
 }
 

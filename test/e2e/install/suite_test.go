@@ -90,7 +90,14 @@ func (s *suite) restore(namespace *corev1.Namespace) {
 		s.Errorf("deleting namespace %s: %v", namespace.Name, err)
 	}
 	args := append(s.helmArgs("upgrade", "--install", release, "charts/seamark", "--force-conflicts"), s.installArgs()...)
-	if out, err := s.command(ctx, s.helmPath, args...); err != nil {
+	out, err := s.command(ctx, s.helmPath, args...)
+	if err != nil {
+		s.Logf("upgrading the release: %v\n%s", err, out)
+		if out, err = s.command(ctx, s.helmPath, s.helmArgs("uninstall", release, "--no-hooks", "--wait")...); err == nil {
+			out, err = s.command(ctx, s.helmPath, args...)
+		}
+	}
+	if err != nil {
 		s.Errorf("restoring the release: %v\n%s", err, out)
 	}
 }
@@ -155,10 +162,11 @@ func (s *suite) key(name string) client.ObjectKey {
 func (s *suite) programs() map[string]bool {
 	s.Helper()
 	var pods corev1.PodList
-	must(s, s.client.List(s.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": "seamark"}))
+	must(s, s.client.List(s.Context(), &pods, client.InNamespace(system)))
 	uids := map[string]bool{}
 	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp == nil {
+		component := pods.Items[i].Labels["app.kubernetes.io/component"]
+		if (component == "manager" || component == "agent") && pods.Items[i].DeletionTimestamp == nil {
 			uids[string(pods.Items[i].UID)] = true
 		}
 	}

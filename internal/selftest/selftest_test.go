@@ -1,0 +1,186 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cluster plays kubelet and Seamark on every look at the pod, as far as it works.
+type cluster struct {
+	runs, marks, unmarks bool
+}
+
+func (c cluster) look(pod *corev1.Pod, marker bool) {
+	if !c.runs {
+		pod.Status.Phase = corev1.PodPending
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such image"},
+		}}}
+		return
+	}
+	pod.Spec.NodeName = "n1"
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if c.marks && (marker || !c.unmarks) {
+		pod.Labels[label] = passed
+		pod.Status.Conditions = append(pod.Status.Conditions,
+			corev1.PodCondition{Type: conditionType, Status: corev1.ConditionTrue, Message: "hello"})
+	}
+}
+
+func TestRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster cluster
+		// wantErr is what the error says; empty means none.
+		wantErr string
+	}{
+		"all works":           {cluster{runs: true, marks: true, unmarks: true}, ""},
+		"the pod doesn't run": {cluster{}, "to run: out of time: it is Pending: ErrImagePull: no such image"},
+		"no marks":            {cluster{runs: true}, "to be marked: out of time: it has no condition seamark.dev/selftest"},
+		"the marks don't go":  {cluster{runs: true, marks: true}, "to lose its marks: out of time: it still has marks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, test.cluster)
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("out of time"))
+				defer cancel()
+				var out bytes.Buffer
+				err := Run(ctx, Options{Client: c, Namespace: "ns", Pod: "own", Program: "/p", Out: &out, Now: time.Now})
+				switch {
+				case test.wantErr == "" && err != nil:
+					t.Errorf("error %v after\n%s", err, out.String())
+				case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
+					t.Errorf("error %v, want one that says %q", err, test.wantErr)
+				}
+				checkClean(t, c)
+			})
+		})
+	}
+}
+
+// checkClean fails where the test's own pod isn't all that is left.
+func checkClean(t *testing.T, c client.Client) {
+	t.Helper()
+	var pods corev1.PodList
+	var markers v1alpha1.PodProbeMarkerList
+	if err := errors.Join(c.List(t.Context(), &pods), c.List(t.Context(), &markers)); err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 1 || len(markers.Items) != 0 {
+		t.Errorf("%d pods and %d markers are left, want 1 and 0", len(pods.Items), len(markers.Items))
+	}
+}
+
+func newClient(t *testing.T, c cluster) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	own := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(own).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := under.Get(ctx, key, object, options...); err != nil {
+				return err
+			}
+			if pod, ok := object.(*corev1.Pod); ok && key.Name != own.Name {
+				err := under.Get(ctx, key, &v1alpha1.PodProbeMarker{})
+				c.look(pod, err == nil)
+			}
+			return nil
+		},
+		Create: func(ctx context.Context, under client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			object.SetUID("uid")
+			return under.Create(ctx, object, options...)
+		},
+	}).Build()
+}
+
+// TestPodIsACopy holds the pod to what lets its model run.
+func TestPodIsACopy(t *testing.T) {
+	user := int64(7)
+	own := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
+		Spec: corev1.PodSpec{
+			SecurityContext:  &corev1.PodSecurityContext{RunAsUser: &user},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}},
+			NodeSelector:     map[string]string{"a": "b"},
+			Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Image: "i@sha256:1", ImagePullPolicy: corev1.PullNever, Args: []string{"selftest"},
+				SecurityContext: &corev1.SecurityContext{RunAsUser: &user},
+			}},
+		},
+	}
+	pod := newPod(own)
+	container := pod.Spec.Containers[0]
+	got := []any{
+		pod.Namespace, pod.Spec.SecurityContext, pod.Spec.ImagePullSecrets, pod.Spec.NodeSelector, pod.Spec.Tolerations,
+		container.Image, container.ImagePullPolicy, container.SecurityContext, container.Args,
+	}
+	want := []any{
+		"ns", own.Spec.SecurityContext, own.Spec.ImagePullSecrets, own.Spec.NodeSelector, own.Spec.Tolerations,
+		"i@sha256:1", corev1.PullNever, own.Spec.Containers[0].SecurityContext, []string{"selftest", "serve"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the pod (-want +got):\n%s", diff)
+	}
+}
+
+// TestServeAndAsk has the two halves of the probed pod meet.
+func TestServeAndAsk(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, listener, "here") }()
+	var answer bytes.Buffer
+	if err := ask(ctx, "http://"+listener.Addr().String(), &answer); err != nil {
+		t.Error(err)
+	}
+	if got, want := answer.String(), "hello from here"; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error("the server ended:", err)
+	}
+}
+
+func TestAskFails(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	if err := ask(t.Context(), server.URL, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("error %v, want one that says 404", err)
+	}
+}
