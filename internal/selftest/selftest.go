@@ -136,7 +136,6 @@ func (t *test) clean(ctx context.Context) error {
 }
 
 func (t *test) say(format string, args ...any) {
-	//nolint:errcheck // Nobody is left to be told.
 	fmt.Fprintf(t.Out, "%6.1fs  %s\n", t.Now().Sub(t.start).Seconds(), fmt.Sprintf(format, args...))
 }
 

@@ -40,10 +40,10 @@ func serve(ctx context.Context, listener net.Listener, host string) error {
 	server := &http.Server{
 		ReadTimeout: patience, WriteTimeout: patience,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, "hello from %s", host) //nolint:errcheck // The asker is gone.
+			fmt.Fprintf(w, "hello from %s", host)
 		}),
 	}
-	stop := context.AfterFunc(ctx, func() { server.Close() }) //nolint:errcheck // It ends anyway.
+	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)
@@ -67,7 +67,7 @@ func ask(ctx context.Context, url string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("asking: %w", err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // It was only read.
+	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking %s: %s", url, answer.Status)
 	}

@@ -206,7 +206,7 @@ func (u *uninstaller) stopManagers(ctx context.Context) error {
 }
 
 func (u *uninstaller) say(format string, args ...any) {
-	fmt.Fprintf(u.Out, format+"\n", args...) //nolint:errcheck // Nobody is left to be told.
+	fmt.Fprintf(u.Out, format+"\n", args...)
 }
 
 // count says how many there are of what, in words.

@@ -23,7 +23,7 @@ import (
 )
 
 // crds are the names of Seamark's CRDs.
-var crds = [...]string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"} //nolint:gochecknoglobals // It is a constant.
+var crds = [...]string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"}
 
 // TestLife takes an installation through its life.
 func TestLife(t *testing.T) {
