@@ -203,17 +203,20 @@ func (w *world) planIsOurs() {
 // probedTwice waits until each probe of the pods has run twice more.
 func (w *world) probedTwice(pods ...string) {
 	w.Helper()
+	enough := map[[2]string]int{}
 	for _, pod := range pods {
 		for _, command := range []string{"idle", "healthy"} {
-			enough := w.ran(pod, command) + 2
-			w.until(fmt.Sprintf("%s runs in pod %s", command, pod), func(context.Context) (string, error) {
-				if n := w.ran(pod, command); n < enough {
-					return fmt.Sprintf("it ran %d of %d times", n, enough), nil
-				}
-				return "", nil
-			})
+			enough[[2]string{pod, command}] = w.ran(pod, command) + 2
 		}
 	}
+	w.until("each probe has run twice more", func(context.Context) (string, error) {
+		for probe, many := range enough {
+			if n := w.ran(probe[0], probe[1]); n < many {
+				return fmt.Sprintf("%s of pod %s ran %d of %d times", probe[1], probe[0], n, many), nil
+			}
+		}
+		return "", nil
+	})
 }
 
 // unchanged holds the move to its promise: marks that were right never changed, and each
