@@ -1,0 +1,125 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// securityDoc returns the lines of docs/security.md, and the folder of the module.
+func securityDoc(t *testing.T) (lines []string, root string) {
+	t.Helper()
+	root, err := env.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n"), root
+}
+
+// TestDocumentedGrants holds the table of grants to the roles that are installed.
+func TestDocumentedGrants(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{}
+	for _, folder := range []string{"config/rbac", "config/serverless"} {
+		objects, err := env.ReadManifests(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			account, is := accountOf(object.GetName())
+			if kind := object.GetKind(); !is || kind != "Role" && kind != "ClusterRole" {
+				continue
+			}
+			role := &rbacv1.Role{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					name := strings.Join(append([]string{resource}, rule.ResourceNames...), " ")
+					want[account+" `"+name+"`"] = strings.Join(rule.Verbs, ", ")
+				}
+			}
+		}
+	}
+	lines, _ := securityDoc(t)
+	start := slices.Index(lines, "## Grants")
+	if start < 0 {
+		t.Fatal("docs/security.md has no section Grants")
+	}
+	got := map[string]string{}
+	for _, line := range lines[start+1:] {
+		if strings.HasPrefix(line, "## ") {
+			break
+		}
+		cells := strings.Split(line, " | ")
+		if len(cells) == 4 && strings.HasPrefix(cells[1], "`") {
+			got[strings.TrimPrefix(cells[0], "| ")+" "+cells[1]] = cells[2]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("grants (-config/ +docs/security.md):\n%s", diff)
+	}
+}
+
+// accountOf returns the program whose service account has a role of the name. The roles
+// of users are nobody's.
+func accountOf(role string) (string, bool) {
+	switch role {
+	case "seamark-agent":
+		return "agent", true
+	case "seamark-manager", "seamark-webhook":
+		return "manager", true
+	default:
+		return "", false
+	}
+}
+
+// TestDocumentedProofs holds the names of tests in the document to tests that exist.
+func TestDocumentedProofs(t *testing.T) {
+	t.Parallel()
+	lines, root := securityDoc(t)
+	named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(strings.Join(lines, "\n"), -1)
+	if len(named) == 0 {
+		t.Fatal("docs/security.md names no test")
+	}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	exists := map[string]bool{}
+	for _, folder := range []string{"internal", "cmd", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range declared.FindAllSubmatch(text, -1) {
+				exists[string(match[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range named {
+		if !exists[name] {
+			t.Errorf("docs/security.md names %s, which is no test", name)
+		}
+	}
+}
