@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/selftest"
 )
 
@@ -72,6 +73,6 @@ func runSelftest(ctx context.Context, cmd *cobra.Command) error {
 		return fmt.Errorf("finding the pod's name: %w", err)
 	}
 	return selftest.Run(ctx, selftest.Options{
-		Client: c, Namespace: ownNamespace(), Pod: pod, Program: program, Out: cmd.OutOrStdout(), Now: time.Now,
+		Client: c, Namespace: config.OwnNamespace(namespaceFile), Pod: pod, Program: program, Out: cmd.OutOrStdout(), Now: time.Now,
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/uninstall"
 )
@@ -62,15 +62,7 @@ func newUninstallCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the API server; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
-	set.StringVar(&namespace, "namespace", ownNamespace(), "namespace of the managers' deployment and lease")
+	set.StringVar(&namespace, "namespace", config.OwnNamespace(namespaceFile), "namespace of the managers' deployment and lease")
 	set.DurationVar(&timeout, "timeout", 5*time.Minute, "the most time that it may take")
 	return cmd
-}
-
-// ownNamespace is the pod's, or where Seamark is installed by default.
-func ownNamespace() string {
-	if own, err := os.ReadFile(namespaceFile); err == nil && strings.TrimSpace(string(own)) != "" {
-		return strings.TrimSpace(string(own))
-	}
-	return "seamark-system"
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -14,7 +15,7 @@ import (
 func webhookOptions(c v1alpha1.Webhook, logger logr.Logger) *webhook.Options {
 	options := &webhook.Options{
 		Port:          int(c.Port),
-		Namespace:     ownNamespace(),
+		Namespace:     config.OwnNamespace(namespaceFile),
 		Service:       c.ServiceName,
 		Secret:        c.SecretName,
 		Configuration: c.ConfigurationName,
