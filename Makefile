@@ -141,7 +141,7 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
 
 .PHONY: test-docs
-test-docs: ## Run the commands of the documents on the cluster that is up. Those that need none, test-local runs.
+test-docs: example-images ## Run the commands of the documents on the cluster that is up. Those that need none, test-local runs.
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/docs -run TestCommands
 
 # Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.
