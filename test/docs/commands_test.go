@@ -23,11 +23,15 @@ var root = func() string {
 	return abs
 }()
 
-// pages are the documents: README in its languages, and all below docs.
+// pages are the documents: README in its languages, those of the examples, and all below
+// docs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	out, err := filepath.Glob(filepath.Join(root, "README*.md"))
 	must(t, err)
+	examples, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
+	must(t, err)
+	out = append(out, examples...)
 	must(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			out = append(out, path)
@@ -82,7 +86,7 @@ func TestCommands(t *testing.T) {
 	for _, kind := range kinds {
 		for _, d := range all {
 			if d.needs == kind {
-				t.Run(filepath.Base(d.path), func(t *testing.T) { w.follow(t, d) })
+				t.Run(d.name(), func(t *testing.T) { w.follow(t, d) })
 			}
 		}
 	}
@@ -166,4 +170,9 @@ func TestMakeTargets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// name is the document's name as a test.
+func (d document) name() string {
+	return strings.ReplaceAll(strings.TrimPrefix(d.path, "docs/"), "/", "-")
 }

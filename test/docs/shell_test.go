@@ -127,8 +127,12 @@ func (s *shell) perform(ctx context.Context, c command, fails bool) error {
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, lookAgain, true, func(ctx context.Context) (bool, error) {
-		last = s.once(ctx, c, false, false)
-		return last == nil, nil
+		now := s.once(ctx, c, false, false)
+		// What the end of the time cuts off says less than what was there before.
+		if last == nil || ctx.Err() == nil {
+			last = now
+		}
+		return now == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("looked again for %s: %w", lookAgain, last)

@@ -81,7 +81,7 @@ func (w *workplace) environment(t *testing.T, d document) []string {
 	own := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(own, kubeconfig, 0o600))
 	env = append(env, "KUBECONFIG="+own)
-	name := strings.ToLower(strings.TrimSuffix(filepath.Base(d.path), ".md"))
+	name := strings.ToLower(strings.TrimSuffix(d.name(), ".md"))
 	namespace := "docs-" + strings.NewReplacer(".", "-", "_", "-").Replace(name)
 	kubectl := filepath.Join(w.clusterDir, "bin", "kubectl")
 	// What a run that was killed has left.
