@@ -18,8 +18,10 @@ type command struct {
 	line int
 	// output are the lines below it, none if it is not compared.
 	output []string
-	// calls are the words of each program that it calls, as far as they are literal.
-	calls [][]string
+	// statements are how many commands the shell makes of it, and calls the words of each
+	// program that it calls, as far as they are literal.
+	statements int
+	calls      [][]string
 }
 
 // splitCommands reads a block: commands behind the prompt, and their output. Without a
@@ -46,11 +48,12 @@ func splitCommands(block string, firstLine int, prompt string) ([]command, error
 		for ; incomplete(source) && i < len(lines); i++ {
 			source += "\n" + lines[i]
 		}
-		calls, err := parseCalls(source)
+		c, err := parseCommand(source)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", firstLine+from, err)
 		}
-		out = append(out, command{source: source, line: firstLine + from, calls: calls})
+		c.line = firstLine + from
+		out = append(out, c)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("a block without a command")
@@ -72,31 +75,32 @@ func incomplete(source string) bool {
 	return syntax.IsIncomplete(err) || err != nil && strings.Contains(err.Error(), "unclosed here-document")
 }
 
-func parseCalls(source string) ([][]string, error) {
+func parseCommand(source string) (command, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(source+"\n"), "")
 	if err != nil {
-		return nil, fmt.Errorf("no command of the shell: %w", err)
+		return command{}, fmt.Errorf("no command of the shell: %w", err)
 	}
-	var calls [][]string
+	c := command{source: source, statements: len(file.Stmts)}
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if call, is := node.(*syntax.CallExpr); is && len(call.Args) > 0 {
 			var words []string
 			for _, word := range call.Args {
 				words = append(words, word.Lit())
 			}
-			calls = append(calls, words)
+			c.calls = append(c.calls, words)
 		}
 		return true
 	})
-	return calls, nil
+	return c, nil
 }
 
-// makeTargets are the targets that the command makes, nil if it calls no make.
+// makeTargets are the targets that the command makes, nil if it calls another program
+// than make.
 func (c command) makeTargets() []string {
 	var targets []string
 	for _, call := range c.calls {
 		if call[0] != "make" {
-			continue
+			return nil
 		}
 		for _, word := range call[1:] {
 			if word != "" && !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") {
@@ -108,8 +112,12 @@ func (c command) makeTargets() []string {
 }
 
 // onlyLooks says whether the command changes nothing, so that a reader who does not see
-// yet what stands there looks again.
+// yet what stands there looks again. Of several commands in one line the last alone would
+// be judged, so they don't count.
 func (c command) onlyLooks() bool {
+	if c.statements > 1 {
+		return false
+	}
 	looks := 0
 	for _, call := range c.calls {
 		switch {

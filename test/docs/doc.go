@@ -4,8 +4,9 @@
 // Package docs runs every command that the documents show, as their reader would, and
 // compares what it prints with what they say it prints. Links are followed too.
 //
-// Commands stand in fenced blocks of the language console and nowhere else. A line that
-// begins with "$ " begins a command, which goes on over as many lines as the shell wants.
+// Commands stand in fenced blocks of the language console and nowhere else: what reads as
+// one in another block is refused, and so are HTML and languages that are not known. A
+// line that begins with "$ " begins a command, which goes on over as many lines as the shell wants.
 // The lines up to the next command are its output on both streams; without any it is not
 // compared. Output matches line for line, where
 //
@@ -24,7 +25,8 @@
 //   - the programs of the repository, kubectl, and helm at the pinned version. The
 //     latter gets the values that only the local cluster needs.
 //
-// What make does is not run again where another test runs it: covered lists the targets.
+// What make does is not run again where another test runs it, if the line calls nothing
+// else: covered lists the targets.
 //
 // Comments say what the reader need not see:
 //

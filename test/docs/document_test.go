@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +125,9 @@ func (p *parser) block(n ast.Node) error {
 		if language == "console" {
 			return p.console(n)
 		}
-		return foreign(language, string(n.Lines().Value(p.source)))
+		if err := foreign(language, string(n.Lines().Value(p.source))); err != nil {
+			return err
+		}
 	case *ast.Document, *ast.List, *ast.ListItem, *ast.TextBlock, *ast.Paragraph, *ast.Heading:
 	}
 	if p.nextLine != 0 && n.Kind() != ast.KindList && n.Kind() != ast.KindListItem {
@@ -133,15 +136,19 @@ func (p *parser) block(n ast.Node) error {
 	return nil
 }
 
+// call finds a line that reads as a command: behind a prompt, or by the program's name.
+var call = regexp.MustCompile(`(?m)^\s*(?:\$ |(?:[#%>] +)?(?:sudo +)?(?:apt-get|crictl|curl|git|go|helm|jq|kubectl|kustomize|make|seamark(?:-\w+)?|ssh|sudo) +\S)`)
+
 // foreign refuses commands in a block that is not run.
 func foreign(language, contents string) error {
-	if slices.Contains([]string{"bash", "sh", "shell", "zsh", "shell-session", "sh-session"}, language) {
-		return fmt.Errorf("a block of %s: make it console, so that it is run", language)
-	}
-	for line := range strings.Lines(contents) {
-		if strings.HasPrefix(strings.TrimSpace(line), "$ ") {
-			return fmt.Errorf("a command in a block of %q: make it console, so that it is run", language)
+	switch language {
+	case "go", "json", "mermaid", "promql", "yaml":
+	case "":
+		if line := call.FindString(contents); line != "" {
+			return fmt.Errorf("a command in a block without a language, %q: make it console, so that it is run", line)
 		}
+	default:
+		return fmt.Errorf("a block of %s: make it console, so that it is run, or let it be of a language without commands", language)
 	}
 	return nil
 }
@@ -159,7 +166,7 @@ func (p *parser) console(n *ast.FencedCodeBlock) error {
 	return nil
 }
 
-// comment reads an HTML comment. What is no directive is no comment of ours.
+// comment reads an HTML comment. Other HTML is refused: what stands in it is not read.
 func (p *parser) comment(n *ast.HTMLBlock) error {
 	raw := string(n.Lines().Value(p.source))
 	if n.HasClosure() {
@@ -167,7 +174,7 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 	}
 	raw = strings.TrimSpace(raw)
 	if !strings.HasPrefix(raw, "<!--") {
-		return nil
+		return fmt.Errorf("HTML, in which commands are not found: write Markdown")
 	}
 	raw = strings.TrimSuffix(strings.TrimPrefix(raw, "<!--"), "-->")
 	key, value, _ := strings.Cut(raw, ":")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -35,6 +36,21 @@ func TestLinks(t *testing.T) {
 	}
 	if links == 0 {
 		t.Fatal("no links found")
+	}
+}
+
+// TestEveryPageIsListed finds each page below docs from its folder's README.
+func TestEveryPageIsListed(t *testing.T) {
+	for _, page := range pages(t) {
+		list := filepath.Join(filepath.Dir(page), "README.md")
+		if !strings.HasPrefix(page, "docs/") || page == list {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(root, list))
+		must(t, err)
+		if !slices.Contains(linksOf(source), filepath.Base(page)) {
+			t.Errorf("%s does not link to %s", list, page)
+		}
 	}
 }
 

@@ -54,7 +54,12 @@ func TestParseDocument(t *testing.T) {
 		"unknown comment":          {source: "<!-- skip: it -->\n", err: `unknown comment " skip"`},
 		"not run without a reason": {source: "<!-- not run: -->\n", err: "without a reason"},
 		"a shell block":            {source: "```bash\nls\n```\n", err: "a block of bash"},
-		"a command elsewhere":      {source: "```\n$ ls\n```\n", err: "a command in a block of"},
+		"a language that is new":   {source: "```Bash\nls\n```\n", err: "a block of Bash"},
+		"a command elsewhere":      {source: "```\n$ ls\n```\n", err: "a command in a block without a language"},
+		"a command of root's":      {source: "```\n# kubectl get pods\n```\n", err: "a command in a block without a language"},
+		"a command without prompt": {source: "```\nsudo ls\n```\n", err: "a command in a block without a language"},
+		"a command in HTML":        {source: "<pre>\nkubectl get pods\n</pre>\n", err: "HTML, in which commands are not found"},
+		"a block in between":       {source: "<!-- fails -->\n```yaml\na: b\n```\n", err: "no console block follows the comment on line 1"},
 		"an indented block":        {source: "Words:\n\n    ls\n", err: "x.md:3: an indented block"},
 		"output first":             {source: needs + "```console\nout\n$ a\n```\n", err: "and not with a command"},
 		"no command of the shell":  {source: needs + "```console\n$ )\n```\n", err: "x.md:4: line 4: no command of the shell"},
@@ -98,14 +103,34 @@ func TestOnlyLooks(t *testing.T) {
 		"kubectl delete pod x":                        false,
 		"kubectl get pods -o name | xargs kubectl rm": false,
 		"kubectl get pods && kubectl delete pod x":    false,
-		"echo x":                    false,
-		"curl -s localhost | jq .x": true,
+		"kubectl get pods; kubectl get nodes":         false,
+		"echo x":                                      false,
+		"curl -s localhost | jq .x":                   true,
 	}
 	for source, want := range tests {
-		calls, err := parseCalls(source)
+		c, err := parseCommand(source)
 		must(t, err)
-		if got := (command{calls: calls}).onlyLooks(); got != want {
+		if got := c.onlyLooks(); got != want {
 			t.Errorf("%s: %t, want %t", source, got, want)
+		}
+	}
+}
+
+func TestOnlyMakeIsCovered(t *testing.T) {
+	tests := map[string][]string{
+		"make run":                             {"run"},
+		"make -s cluster-up NODES=2":           {"cluster-up"},
+		"make install && make run":             {"install", "run"},
+		"make install && kubectl get pods":     nil,
+		"kubectl get pods":                     nil,
+		"sudo make demo":                       nil,
+		"make install; echo $(kubectl get po)": nil,
+	}
+	for source, want := range tests {
+		c, err := parseCommand(source)
+		must(t, err)
+		if diff := cmp.Diff(want, c.makeTargets()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", source, diff)
 		}
 	}
 }
