@@ -82,7 +82,7 @@ func run(ctx context.Context, line *config.Agent, c *v1alpha1.AgentConfiguration
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := agentmetrics.New(registry)
-	runtime, err := agent.Connect(ctx, c.CRIEndpoint, metrics.RuntimeCalled)
+	runtime, err := agent.Connect(ctx, log, c.CRIEndpoint, metrics.RuntimeCalled)
 	if err != nil {
 		return fmt.Errorf("criEndpoint %q: %w", c.CRIEndpoint, err)
 	}

@@ -17,14 +17,15 @@ const scheme = "unix://"
 // answerTimeout is how long a socket has to prove that a runtime serves it.
 const answerTimeout = 2 * time.Second
 
-// wellKnown returns the sockets of the runtimes in the order in which they are tried.
+// wellKnown returns the sockets of the runtimes in the order in which they are tried. They
+// stand below /run, the one folder of the node that the agent's container has; on the node
+// /var/run is a link to it.
 func wellKnown() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
-		"/var/run/crio/crio.sock",
 		"/run/crio/crio.sock",
 		"/run/k3s/containerd/containerd.sock",
-		"/var/run/cri-dockerd.sock",
+		"/run/cri-dockerd.sock",
 	}
 }
 

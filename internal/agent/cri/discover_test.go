@@ -23,7 +23,7 @@ func TestDiscover(t *testing.T) {
 		"containerd":           {serving: []string{"/run/containerd/containerd.sock"}, want: "unix:///run/containerd/containerd.sock"},
 		"the first of two":     {serving: []string{k3s, crio}, want: "unix://" + crio},
 		"k3s":                  {serving: []string{k3s}, want: "unix://" + k3s},
-		"cri-dockerd":          {serving: []string{"/var/run/cri-dockerd.sock"}, want: "unix:///var/run/cri-dockerd.sock"},
+		"cri-dockerd":          {serving: []string{"/run/cri-dockerd.sock"}, want: "unix:///run/cri-dockerd.sock"},
 		"an overriding URL":    {override: "unix:///x/cri.sock", serving: []string{k3s}, want: "unix:///x/cri.sock"},
 		"an overriding path":   {override: "/x/cri.sock", want: "unix:///x/cri.sock"},
 		"none":                 {refused: append(wellKnown(), "no container runtime")},
@@ -47,6 +47,15 @@ func TestDiscover(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The chart and config/agent give the agent /run of the node, and no other folder.
+func TestWellKnownIsBelowRun(t *testing.T) {
+	for _, path := range wellKnown() {
+		if !strings.HasPrefix(path, "/run/") {
+			t.Errorf("%s is not below /run", path)
+		}
 	}
 }
 
