@@ -48,7 +48,8 @@ The tables are generated from the code, by ` + "`make generate`" + `.
 // othersIntroduction stands above the metrics of libraries.
 const othersIntroduction = `
 Of the metrics that its libraries make, these answer questions about Seamark. The controllers, in the labels
-` + "`controller` and `name`" + `, are ` + "`nodeprobe`" + ` (plans), ` + "`podmark`" + ` (marks) and ` + "`marker`" + ` (the status of markers).
+` + "`controller` and `name`" + `, are ` + "`nodeprobe`" + ` (plans), ` + "`podmark`" + ` (marks), ` + "`marker`" + ` (the status of markers) and, with its gate,
+` + "`serverless`" + ` (what providers are told).
 `
 
 const agentOthersIntroduction = `

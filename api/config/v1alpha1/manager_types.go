@@ -79,7 +79,7 @@ type Controller struct {
 }
 
 // ProbeDefaults are the values of a probe's fields that a marker leaves unset. Those of
-// this API are Kubernetes' own, where OpenKruise 1.9 ran with 0, 1, 1, 1 and 1.
+// this API are Kubernetes' own, where OpenKruise 1.9 runs each of them with 1.
 type ProbeDefaults struct {
 	// initialDelaySeconds is the time from the start of a container to the first run, in
 	// seconds, at least 0. Default 0.
