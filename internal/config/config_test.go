@@ -276,10 +276,10 @@ controllers: {nodeProbe: {concurrency: -1}, podMark: {concurrency: 257}, marker:
 probeDefaults: {initialDelaySeconds: -1, periodSeconds: -1, timeoutSeconds: -1, successThreshold: -1, failureThreshold: -1}
 serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: here, secretName: A, serviceName: A, configurationName: A}}
 `,
-				args: []string{"--health-probe-bind-address=8081"},
+				args: []string{"--metrics-bind-address=", "--health-probe-bind-address=8081"},
 			},
 			[]string{
-				`metrics.bindAddress: Invalid value: "here": want host:port, :port or 0`,
+				`--metrics-bind-address="": want host:port, :port or 0`,
 				`--health-probe-bind-address="8081": want host:port, :port or 0`,
 				`pprof.bindAddress: Invalid value: ":6060": want a loopback address and a port, like 127.0.0.1:6060 or [::1]:6060, or 0`,
 				`logging.verbosity: Invalid value: 11: want 0 to 10`,

@@ -53,7 +53,14 @@ func (w *problems) shared(pprof v1alpha1.Endpoint, logging v1alpha1.Logging) {
 
 // address tells whether it is an address; the server tells whether it is free.
 func (w *problems) address(path *field.Path, address string) {
-	if _, err := net.ResolveTCPAddr("tcp", address); address != "0" && err != nil {
+	if address == "0" {
+		return
+	}
+	_, _, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.ResolveTCPAddr("tcp", address)
+	}
+	if err != nil {
 		w.add(path, address, fmt.Sprintf("want host:port, :port or 0: %v", err))
 	}
 }

@@ -52,8 +52,11 @@ func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	}
 	patch := client.RawPatch(types.StrategicMergePatchType, body)
 	err = b.writer.Patch(ctx, configuration.DeepCopy(), patch, client.FieldOwner(v1alpha1.FieldManager))
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the authority into the webhook configuration %s: %w", configuration.Name, client.IgnoreNotFound(err))
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("writing the authority into the webhook configuration %s: %w", configuration.Name, err)
 	}
 	log.FromContext(ctx).Info("Changed the webhook's authority")
 	return reconcile.Result{}, nil
