@@ -158,11 +158,11 @@ func (r *Reconciler) provides(ctx context.Context, before, after *corev1.Pod) bo
 }
 
 // nodeEvents returns what to do when a node comes or changes its kind: its pods are marked
-// by what others say from then on. Nodes found at the start are passed over.
+// by what others say from then on. Those found at the start may have come after their pods.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
-			if !e.IsInInitialList && serverless.IsVirtual(e.Object.Labels) {
+			if serverless.IsVirtual(e.Object.Labels) {
 				r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: e.Object.Name})
 			}
 		},

@@ -54,13 +54,11 @@ func (r *Reconciler) add(ctx context.Context, q queue, pod *corev1.Pod) {
 }
 
 // nodeEvents returns what to do when a node comes or changes its kind: its pods are asked
-// for. Nodes found at the start are passed over: all their pods are.
+// for. Those found at the start may have come after their pods.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
-			if !e.IsInInitialList {
-				r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: e.Object.Name})
-			}
+			r.addPods(ctx, q, client.MatchingFields{controller.NodeNameField: e.Object.Name})
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
 			if serverless.IsVirtual(e.ObjectOld.Labels) != serverless.IsVirtual(e.ObjectNew.Labels) {

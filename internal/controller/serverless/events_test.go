@@ -1,0 +1,33 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serverless
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// A node that the informers have after its pod, though both before they are followed.
+func TestNodeAfterItsPod(t *testing.T) {
+	pod, virtual := builders.Pod("ns", "a").Node("node-1").Build(), node("virtual-kubelet")
+	r := reconciler(t, &recorded{}, marker())
+	r.Cache = fake.NewClientBuilder().WithObjects(pod, virtual).
+		WithIndex(pod, controller.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
+	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
+	if q.Len() != 1 {
+		t.Errorf("%d pods are asked for, want 1", q.Len())
+	}
+}
