@@ -33,6 +33,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -154,11 +155,15 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err := startInformers(ctx, mgr.GetCache()); err != nil {
 		return nil, err
 	}
-	counters, err := addMetrics(ctx, mgr, options)
+	compiler, err := newCompiler(ctx, mgr.GetCache())
 	if err != nil {
 		return nil, err
 	}
-	if err := addControllers(ctx, cfg, mgr, hook, counters, options); err != nil {
+	counters, err := addMetrics(ctx, mgr, compiler, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := addControllers(ctx, cfg, mgr, hook, compiler, counters, options); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -205,7 +210,26 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, counters *metrics.Metrics, options Options) error {
+// newCompiler returns a compiler that forgets the markers that go, whether or not this
+// manager leads: the webhook compiles in all.
+func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, error) {
+	markers, err := informers.GetInformer(ctx, &v1alpha1.PodProbeMarker{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("following the markers for the compiler: %w", err)
+	}
+	compiler := plan.NewCompiler()
+	_, err = markers.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+		if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
+			compiler.Forget(name.AsNamespacedName())
+		}
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("following the markers for the compiler: %w", err)
+	}
+	return compiler, nil
+}
+
+func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, compiler *plan.Compiler, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -214,7 +238,7 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	if err != nil {
 		return err
 	}
-	informers, compiler, workers := mgr.GetCache(), plan.NewCompiler(), options.Concurrency
+	informers, workers := mgr.GetCache(), options.Concurrency
 	pods := apply.NewPods(metadataClient)
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{

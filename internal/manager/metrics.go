@@ -25,7 +25,7 @@ import (
 
 // addMetrics registers the manager's own metrics: what the controllers count, which it
 // returns, and what is read from the caches at each scrape.
-func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, options Options) (*metrics.Metrics, error) {
+func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, compiler *plan.Compiler, options Options) (*metrics.Metrics, error) {
 	counters, err := metrics.New(options.Registry)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, options Options) (
 	collected := metrics.CollectorOptions{Cache: mgr.GetCache(), Pending: pending, Leads: mgr.Elected()}
 	if options.Serverless {
 		collected.Provided = provided(mgr.GetCache(), controller.Prober{
-			Cache: mgr.GetCache(), Compiler: plan.NewCompiler(), Defaults: options.Defaults, Serverless: true,
+			Cache: mgr.GetCache(), Compiler: compiler, Defaults: options.Defaults, Serverless: true,
 		})
 	}
 	err = errors.Join(
@@ -63,6 +63,7 @@ func provided(informers client.Reader, prober controller.Prober) func(context.Co
 		if err := informers.List(ctx, nodes); err != nil {
 			return nil, fmt.Errorf("listing the nodes: %w", err)
 		}
+		markersOf := markersOnce(prober)
 		var all []metrics.Provided
 		for i := range nodes.Items {
 			if !serverless.IsVirtual(nodes.Items[i].Labels) {
@@ -73,7 +74,7 @@ func provided(informers client.Reader, prober controller.Prober) func(context.Co
 				return nil, fmt.Errorf("listing the pods of node %s: %w", nodes.Items[i].Name, err)
 			}
 			for j := range pods.Items {
-				pod, err := providedPod(ctx, prober, &pods.Items[j])
+				pod, err := providedPod(ctx, prober, &pods.Items[j], markersOf)
 				if err != nil {
 					return nil, err
 				}
@@ -84,8 +85,26 @@ func provided(informers client.Reader, prober controller.Prober) func(context.Co
 	}
 }
 
-func providedPod(ctx context.Context, prober controller.Prober, pod *corev1.Pod) (metrics.Provided, error) {
-	markers, err := controller.Markers(ctx, prober.Cache, prober.Compiler, pod.Namespace)
+// markersOnce returns what reads the markers of a namespace, each namespace's once.
+func markersOnce(prober controller.Prober) func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+	read := make(map[string][]*plan.Marker)
+	return func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+		markers, found := read[namespace]
+		if found {
+			return markers, nil
+		}
+		markers, err := controller.Markers(ctx, prober.Cache, prober.Compiler, namespace)
+		if err == nil {
+			read[namespace] = markers
+		}
+		return markers, err
+	}
+}
+
+func providedPod(
+	ctx context.Context, prober controller.Prober, pod *corev1.Pod, markersOf func(context.Context, string) ([]*plan.Marker, error),
+) (metrics.Provided, error) {
+	markers, err := markersOf(ctx, pod.Namespace)
 	if err != nil {
 		return metrics.Provided{}, err
 	}

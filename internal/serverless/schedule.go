@@ -27,6 +27,7 @@ func IsVirtual(nodeLabels map[string]string) bool {
 // node selector and required node affinity pick one, whose taints it tolerates. Resources
 // and the taints of a node's condition are passed over, since they change.
 func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	for i := range virtual {
 		node := &virtual[i]
 		if !IsVirtual(node.Labels) {
@@ -38,21 +39,21 @@ func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
 			}
 			continue
 		}
-		if admits(node, pod) {
+		if admits(node, affinity, pod.Spec.Tolerations) {
 			return true
 		}
 	}
 	return false
 }
 
-func admits(node *corev1.Node, pod *corev1.Pod) bool {
+func admits(node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity, tolerations []corev1.Toleration) bool {
 	// An affinity that can't be parsed picks no node.
-	picks, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	picks, err := affinity.Match(node)
 	if err != nil || !picks {
 		return false
 	}
 	_, repelled := schedulinghelpers.FindMatchingUntoleratedTaint(
-		logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, keepsOut, true)
+		logr.Discard(), node.Spec.Taints, tolerations, keepsOut, true)
 	return !repelled
 }
 

@@ -102,7 +102,6 @@ func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbe
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.PodProbeMarker], q queue) {
-			r.Compiler.Forget(client.ObjectKeyFromObject(e.Object))
 			r.touchSelected(ctx, q, e.Object)
 		},
 	}
