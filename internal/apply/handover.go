@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,17 +32,11 @@ func (p *Pods) Handover(ctx context.Context, pod *corev1.Pod, annotations server
 	if err != nil {
 		return "", fmt.Errorf("encoding the annotations of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	pods := p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
-	written, err := pods.Patch(ctx, pod.Name, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, "status")
-	switch {
-	case err == nil:
-		return written.ResourceVersion, nil
-	case apierrors.IsNotFound(err), isOtherUID(err), apierrors.IsConflict(err) && p.replaced(ctx, pods, pod):
-		return "", fmt.Errorf("annotating pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
-	default:
+	version, err := p.patch(ctx, pod, types.MergePatchType, body, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if err != nil {
 		return "", fmt.Errorf("annotating pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	return version, nil
 }
 
 // orNull returns null, which a merge patch takes for a removal, in place of nothing.

@@ -50,17 +50,26 @@ func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (st
 	if err != nil {
 		return "", fmt.Errorf("encoding the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	force := true
+	version, err := p.patch(ctx, pod, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: new(true)})
+	if err != nil {
+		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return version, nil
+}
+
+// patch writes to the pod's status a body that names its UID, and returns the pod's
+// resource version after it. The error is ErrGone where the pod is gone or a pod with
+// another UID has its name.
+func (p *Pods) patch(ctx context.Context, pod *corev1.Pod, kind types.PatchType, body []byte, options metav1.PatchOptions) (string, error) {
 	pods := p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
-	written, err := pods.Patch(ctx, pod.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: &force}, "status")
+	written, err := pods.Patch(ctx, pod.Name, kind, body, options, "status")
 	switch {
 	case err == nil:
 		return written.ResourceVersion, nil
 	case apierrors.IsNotFound(err), isOtherUID(err), apierrors.IsConflict(err) && p.replaced(ctx, pods, pod):
-		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, ErrGone)
+		return "", ErrGone
 	default:
-		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", err
 	}
 }
 

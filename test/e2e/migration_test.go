@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // absent stands for a mark that a pod doesn't have.
@@ -210,19 +208,7 @@ func TestMoveFromOpenKruise(t *testing.T) {
 	marker.Spec.Probes[0].Probe.TimeoutSeconds = 0
 	s.create(newPod("right", "touch /tmp/ok; "+idle, labels), newPod("turned", idle, labels))
 	s.running("right", "turned")
-	ours, err := env.ReadCRDs("")
-	must(t, err)
-	upstream := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(ours))
-	for _, crd := range ours {
-		upstream = append(upstream, env.Upstream(crd))
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
-		defer cancel()
-		if err := s.useCRDs(ctx, ours); err != nil {
-			t.Errorf("putting the CRDs back: %v", err)
-		}
-	})
+	ours, upstream := s.crds()
 
 	on := s.off()
 	must(t, s.useCRDs(t.Context(), upstream))

@@ -32,23 +32,30 @@ func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResou
 	return nil
 }
 
+// crds returns Seamark's CRDs and OpenKruise's. When the test ends, the cluster has the
+// former again.
+func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefinition) {
+	s.Helper()
+	ours, err := env.ReadCRDs("")
+	must(s, err)
+	for _, crd := range ours {
+		upstream = append(upstream, env.Upstream(crd))
+	}
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), settle)
+		defer cancel()
+		if err := s.useCRDs(ctx, ours); err != nil {
+			s.Errorf("putting the CRDs back: %v", err)
+		}
+	})
+	return ours, upstream
+}
+
 // A cluster that has OpenKruise's CRDs keeps them: Seamark's additions are then not
 // stored, and all else works.
 func TestUpstreamCRDs(t *testing.T) {
 	s := newSuite(t)
-	ours, err := env.ReadCRDs("")
-	must(t, err)
-	upstream := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(ours))
-	for _, crd := range ours {
-		upstream = append(upstream, env.Upstream(crd))
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
-		defer cancel()
-		if err := s.useCRDs(ctx, ours); err != nil {
-			t.Errorf("putting the CRDs back: %v", err)
-		}
-	})
+	_, upstream := s.crds()
 	must(t, s.useCRDs(t.Context(), upstream))
 
 	labels := map[string]string{"app": "moved"}
