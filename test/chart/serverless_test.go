@@ -86,9 +86,11 @@ func TestServerlessValues(t *testing.T) {
 		"service":     {gate, configuration, hook + "clientConfig.service.namespace", "ns"},
 		"port":        {gate, manager, "spec.template.spec.containers.0.ports.2.containerPort", int64(9443)},
 		"injected":    {byCertManager, configuration, "metadata.annotations", map[string]any{"cert-manager.io/inject-ca-from": "ns/seamark-webhook"}},
-		"mounted":     {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook"},
+		"mounted":     {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook-certificate"},
 		"let through": {gate, key{Kind: "NetworkPolicy", Namespace: "ns", Name: "seamark-manager"}, "spec.ingress.1.ports.0.port", "webhook"},
-		"certificate": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
+		// A Secret of another name than Helm's own, which a change of mind would find in its way.
+		"their secret": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.secretName", "seamark-webhook-certificate"},
+		"certificate":  {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
