@@ -100,6 +100,7 @@ func TestValues(t *testing.T) {
 		"manager memory":          {"manager.resources.limits.memory=1Gi", manager, container + "env.0.value", "921MiB"},
 		"manager memory, odd":     {"manager.resources.limits.memory=1e9", manager, container + "env", nil},
 		"agent memory":            {"agent.resources.limits.memory=100Mi", agent, container + "resources.limits.memory", "100Mi"},
+		"manager memory, by hand": {"manager.resources.limits.memory=1Gi,manager.env[0].name=GOMEMLIMIT,manager.env[0].value=1GiB", manager, container + "env.0.value", "1GiB"},
 		"agent memory, of Go":     {"agent.resources.limits.memory=100Mi", agent, container + "env.1.value", "90MiB"},
 		"manager configuration":   {"manager.config.logging.verbosity=2", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
 		"manager's file":          {"manager.config.logging.verbosity=2", manager, pod + "volumes.0.configMap.name", name},

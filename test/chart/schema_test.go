@@ -24,6 +24,7 @@ type schema struct {
 	Ref                  string             `json:"$ref"`
 	Description          string             `json:"description"`
 	Type                 string             `json:"type"`
+	Required             []string           `json:"required"`
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
 	Items                *schema            `json:"items"`
@@ -207,6 +208,8 @@ func TestRefusals(t *testing.T) {
 		"featureGates.PodProbMarkerGate=true":            "additional properties 'PodProbMarkerGate' not allowed",
 		"crds.install=\"yes\"":                           "at '/crds/install': got string, want boolean",
 		"uninstall.timeoutSeconds=1":                     "at '/uninstall/timeoutSeconds': minimum",
+		"policies=null":                                  "missing property 'policies'",
+		"agent.port=null":                                "at '/agent': missing property 'port'",
 		"imagePullSecrets[0]=s":                          "at '/imagePullSecrets/0': got string, want object",
 	} {
 		t.Run(set, func(t *testing.T) {

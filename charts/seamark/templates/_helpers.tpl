@@ -23,9 +23,15 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{/* Go's soft memory limit: nine tenths of the container's, so that the collector works
-harder before the kernel ends the program. Takes a component's resources. */}}
+harder before the kernel ends the program. Nothing where the user sets it. Takes a
+component's values. */}}
 {{- define "seamark.memoryLimit" -}}
-{{- $limit := dig "limits" "memory" "" . | toString }}
+{{- $limit := dig "limits" "memory" "" (.resources | default dict) | toString }}
+{{- range .env }}
+{{- if eq .name "GOMEMLIMIT" }}
+{{- $limit = "" }}
+{{- end }}
+{{- end }}
 {{- if regexMatch "^[0-9]+Mi$" $limit }}
 {{- div (mul (trimSuffix "Mi" $limit | int64) 9) 10 }}MiB
 {{- else if regexMatch "^[0-9]+Gi$" $limit }}
@@ -33,10 +39,15 @@ harder before the kernel ends the program. Takes a component's resources. */}}
 {{- end }}
 {{- end }}
 
+{{/* Whether providers of virtual kubelets probe, or nothing. */}}
+{{- define "seamark.serverless" -}}
+{{- if dig "EnablePodProbeMarkerOnServerless" false (.Values.featureGates | default dict) }}true{{ end }}
+{{- end }}
+
 {{/* A component's configuration, or nothing where all is default. Takes a dict of root,
 component and kind. */}}
 {{- define "seamark.config" -}}
-{{- $config := deepCopy (index .root.Values .component).config }}
+{{- $config := deepCopy ((index .root.Values .component).config | default dict) }}
 {{- if and (eq .component "manager") .root.Values.featureGates }}
 {{- $_ := set $config "featureGates" .root.Values.featureGates }}
 {{- end }}

@@ -1,0 +1,62 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestNullValues sets every value to null that the schema lets be missing, as users do to
+// be rid of a default, with all features off and with all of them on.
+func TestNullValues(t *testing.T) {
+	content, err := os.ReadFile("../../charts/seamark/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults map[string]any
+	if err := yaml.Unmarshal(content, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	root := readSchema(t)
+	helm := tool(t, "helm")
+	for name, values := range map[string]string{"off": "", "on": everything} {
+		t.Run(name, func(t *testing.T) {
+			// Features that are on have settings of their own.
+			nulls, err := yaml.Marshal(optional(root, root, defaults, values != ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rendered := template(t, helm, "ns", "--values", valuesFile(t, string(nulls)), "--values", valuesFile(t, values))
+			parse(t, rendered)
+			for _, bad := range []string{"<nil>", "<no value>", "%!"} {
+				if i := bytes.Index(rendered, []byte(bad)); i >= 0 {
+					t.Errorf("with\n%sthe chart has %s", nulls, rendered[max(0, i-200):i+20])
+				}
+			}
+		})
+	}
+}
+
+// optional returns the values with null for all that may be missing: for whole sections,
+// or for what is in them.
+func optional(root, s *schema, values map[string]any, within bool) map[string]any {
+	nulls := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		below, _ := values[name].(map[string]any)
+		required := slices.Contains(s.Required, name)
+		switch {
+		case len(below) > 0 && structured(name) && (required || within):
+			nulls[name] = optional(root, s.Properties[name].resolve(root), below, within)
+		case !required:
+			nulls[name] = nil
+		}
+	}
+	return nulls
+}
