@@ -3,8 +3,9 @@
 
 // Package uninstall takes off a cluster what Seamark has written: the marks of all pods,
 // the finalizer of all markers, all NodePodProbes. The markers stay as their authors wrote
-// them. It works alone: the managers are scaled to none and their lease is held meanwhile.
-// What is taken off already is passed over, so that a run that failed may be repeated.
+// them. It works alone: the managers are scaled to none and have ended, and their lease is
+// held meanwhile. What is taken off already is passed over, so that a run that failed may
+// be repeated.
 //
 // Its needs in the API, besides a manager's own:
 //
@@ -21,7 +22,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -189,20 +189,6 @@ func (u *uninstaller) each(ctx context.Context, lister metadata.ResourceInterfac
 		}
 		options.Continue = list.Continue
 	}
-}
-
-func (u *uninstaller) stopManagers(ctx context.Context) error {
-	_, err := u.kubernetes.AppsV1().Deployments(u.Namespace).
-		Patch(ctx, u.Name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}, "scale")
-	switch {
-	case apierrors.IsNotFound(err):
-		u.say("There is no deployment %s/%s to scale.", u.Namespace, u.Name)
-	case err != nil:
-		return fmt.Errorf("scaling deployment %s/%s to 0: %w", u.Namespace, u.Name, err)
-	default:
-		u.say("Scaled deployment %s/%s to 0.", u.Namespace, u.Name)
-	}
-	return nil
 }
 
 func (u *uninstaller) say(format string, args ...any) {

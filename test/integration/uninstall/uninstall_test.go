@@ -155,6 +155,38 @@ func TestHeldLease(t *testing.T) {
 	}
 }
 
+// TestManagerThatRuns writes nothing while a manager runs, whether or not it holds the lease.
+func TestManagerThatRuns(t *testing.T) {
+	e := env.Start(t)
+	config := identity(t, e)
+	namespace := e.Namespace(t)
+	createDeployment(t, e)
+	manager := plain(builders.Pod(system, "manager").Label("a", "b"))
+	must(t, e.Client.Create(t.Context(), manager))
+	must(t, e.Client.Create(t.Context(), plain(builders.Pod(system, "hook").Label("a", "c"))))
+	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{Labels: map[string]string{"busy": "true"}})
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
+	defer cancel()
+	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
+	if err == nil || !strings.Contains(err.Error(), `waiting for manager seamark-system/manager to end: out of time`) {
+		t.Errorf("error %v, want one that names the manager", err)
+	}
+	pod := &corev1.Pod{}
+	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
+	if pod.Labels["busy"] != "true" {
+		t.Errorf("labels %v: the mark is off", pod.Labels)
+	}
+
+	manager.Status.Phase = corev1.PodFailed
+	must(t, e.Client.Status().Update(t.Context(), manager))
+	summary, err := uninstall.Run(t.Context(), options(config, &bytes.Buffer{}))
+	must(t, err)
+	if diff := cmp.Diff(uninstall.Summary{Pods: 1}, summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
 // TestNothingInstalled finds nothing to do on a cluster that has no CRDs either.
 func TestNothingInstalled(t *testing.T) {
 	e := env.Start(t, env.NoCRDs())

@@ -1,0 +1,74 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// pace is the time between two looks at the managers' pods.
+	pace = 500 * time.Millisecond
+	// overdue is how long after the end of its grace a pod is taken to have ended, though
+	// it is there: its node is lost, so that nobody can tell.
+	overdue = 10 * time.Second
+)
+
+// stopManagers scales the managers to none and waits until their pods have ended. The
+// lease alone does not hold off managers that elect no leader, or keep another lease.
+func (u *uninstaller) stopManagers(ctx context.Context) error {
+	scale := &autoscalingv1.Scale{}
+	err := u.kubernetes.AppsV1().RESTClient().Patch(types.MergePatchType).
+		Namespace(u.Namespace).Resource("deployments").Name(u.Name).SubResource("scale").
+		Body([]byte(`{"spec":{"replicas":0}}`)).Do(ctx).Into(scale)
+	switch {
+	case apierrors.IsNotFound(err):
+		u.say("There is no deployment %s/%s to scale.", u.Namespace, u.Name)
+		return nil
+	case err != nil:
+		return fmt.Errorf("scaling deployment %s/%s to 0: %w", u.Namespace, u.Name, err)
+	}
+	u.say("Scaled deployment %s/%s to 0.", u.Namespace, u.Name)
+	return u.awaitEnd(ctx, scale.Status.Selector)
+}
+
+// awaitEnd waits until no selected pod runs.
+func (u *uninstaller) awaitEnd(ctx context.Context, selector string) error {
+	var running string
+	err := wait.PollUntilContextCancel(ctx, pace, true, func(ctx context.Context) (bool, error) {
+		pods, err := u.kubernetes.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return false, fmt.Errorf("listing the managers' pods: %w", err)
+		}
+		for i := range pods.Items {
+			if !ended(&pods.Items[i], time.Now()) {
+				running = pods.Items[i].Name
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("waiting for manager %s/%s to end: %w", u.Namespace, running, context.Cause(ctx))
+	default:
+		return err
+	}
+}
+
+func ended(pod *corev1.Pod, now time.Time) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed ||
+		pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Add(overdue))
+}
