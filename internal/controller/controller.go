@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller is what the controllers below it have in common: how one runs under
-// the manager, and how it reads markers and reports from the informers.
+// the manager, and how it reads pods, markers and reports from the informers.
 package controller
 
 import (
@@ -85,6 +85,19 @@ func (s Subject) logs(log logr.Logger) func(*reconcile.Request) logr.Logger {
 			return log.WithValues(string(s), request.String())
 		}
 	}
+}
+
+// LivePod returns the pod of the name, and whether it is there and not ending.
+func LivePod(ctx context.Context, cache client.Reader, name types.NamespacedName) (*corev1.Pod, bool, error) {
+	pod := &corev1.Pod{}
+	err := cache.Get(ctx, name, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading pod %s: %w", name, err)
+	}
+	return pod, !plan.Ending(pod), nil
 }
 
 // Markers returns the namespace's markers, but for those that can't be followed.

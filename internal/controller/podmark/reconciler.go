@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -113,16 +112,11 @@ func (c change) tell(lines logr.Logger) {
 // ending pod keeps the marks it has.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	arrived, reported := r.arrivals.take(request.NamespacedName)
-	pod := &corev1.Pod{}
-	err := r.Cache.Get(ctx, request.NamespacedName, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.recent.Forget(request.NamespacedName)
-		return reconcile.Result{}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
+	pod, lives, err := controller.LivePod(ctx, r.Cache, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	if plan.Ending(pod) {
+	if !lives {
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}

@@ -10,7 +10,6 @@ package serverless
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,16 +59,11 @@ func New(options Options) *Reconciler {
 // Reconcile makes the annotations of the pod named by the request what they should be,
 // with at most one write. An ending pod keeps those it has.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	pod := &corev1.Pod{}
-	err := r.Cache.Get(ctx, request.NamespacedName, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.recent.Forget(request.NamespacedName)
-		return reconcile.Result{}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
+	pod, lives, err := controller.LivePod(ctx, r.Cache, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	if plan.Ending(pod) {
+	if !lives {
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
