@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,13 +109,7 @@ func TestMarkerDeletedBesideOneWithALikeName(t *testing.T) {
 	w.marked("a", "label web=true", "label my-web=true", "condition game.io/web=True", "condition game.io/my-web=True")
 
 	w.must(w.client.Delete(t.Context(), w.named("web")))
-	w.until("the marker is gone", func(ctx context.Context) (string, error) {
-		_, err := w.getMarker(ctx, "web")
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it is there", err
-	})
+	w.gone("web")
 	// When the marker is gone, so is all that it made, at that very moment.
 	pod, err := w.getPod(t.Context(), "a")
 	w.must(err)
@@ -229,13 +222,7 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 	w.steady("gone", "label healthy=true")
 	// Marks that stay on ended pods don't hold the marker.
 	w.must(w.client.Delete(t.Context(), w.named("web")))
-	w.until("the marker is gone", func(ctx context.Context) (string, error) {
-		_, err := w.getMarker(ctx, "web")
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it is there", err
-	})
+	w.gone("web")
 	w.steady("done", "label healthy=true")
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -97,13 +96,7 @@ func TestMetrics(t *testing.T) {
 	stop()
 	w.exported(second, pods, "web p Failed: 0", "web p NoResult: 0", "web p Succeeded: 3", "web p Unknown: 0")
 	w.must(w.client.Delete(t.Context(), w.named("web")))
-	w.until("the marker is gone", func(ctx context.Context) (string, error) {
-		_, err := w.getMarker(ctx, "web")
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it is there", err
-	})
+	w.gone("web")
 	w.exported(second, pods)
 	w.exported(second, planned)
 	w.exported(second, plans, "false: 1", "true: 0")

@@ -79,18 +79,6 @@ func (w *world) ownsNoCondition(name string) {
 	}
 }
 
-// gone waits until the marker is gone.
-func (w *world) gone(marker string) {
-	w.Helper()
-	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
-		_, err := w.getMarker(ctx, marker)
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it is there", err
-	})
-}
-
 func TestProviderProbes(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.pod("a", w.virtualNode("vk"))

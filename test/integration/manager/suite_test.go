@@ -238,3 +238,15 @@ func (w *world) getMarker(ctx context.Context, name string) (*v1alpha1.PodProbeM
 	err := w.client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, marker)
 	return marker, err
 }
+
+// gone waits until the marker is gone.
+func (w *world) gone(marker string) {
+	w.Helper()
+	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
+		_, err := w.getMarker(ctx, marker)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is there", err
+	})
+}

@@ -143,13 +143,7 @@ func TestMove(t *testing.T) {
 			w.once(record)
 
 			w.must(w.client.Delete(t.Context(), game(w.namespace)))
-			w.until("the marker is gone", func(ctx context.Context) (string, error) {
-				err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{})
-				if apierrors.IsNotFound(err) {
-					return "", nil
-				}
-				return "it is there", err
-			})
+			w.gone("game")
 			w.marked("idle", foreign...)
 			for _, pod := range []string{"busy", "turned", "silent", "fresh"} {
 				w.marked(pod)

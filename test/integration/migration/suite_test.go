@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
@@ -194,6 +195,18 @@ func (w *world) until(what string, missing func(ctx context.Context) (string, er
 	if err != nil {
 		w.Fatalf("waiting until %s: %v; still: %s", what, err, last)
 	}
+}
+
+// gone waits until the marker is gone.
+func (w *world) gone(marker string) {
+	w.Helper()
+	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
+		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: marker}, &v1alpha1.PodProbeMarker{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is there", err
+	})
 }
 
 // marks are the labels, the annotations and the conditions of the pod that Kubernetes does

@@ -116,13 +116,7 @@ func TestWebhookOfOpenKruise(t *testing.T) {
 	if len(config.Webhooks) != 1 || config.Webhooks[0].Name != "vcloneset.kb.io" || config.Annotations["template"] != "" {
 		t.Errorf("webhooks %v, annotations %v: want the other webhook alone, and no template", config.Webhooks, config.Annotations)
 	}
-	w.until("the marker is gone", func(ctx context.Context) (string, error) {
-		err := w.client.Get(ctx, key, marker)
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it is there", err
-	})
+	w.gone("game")
 	w.must(w.client.Create(t.Context(), game(w.namespace)))
 	w.marked("turned", busy...)
 }
