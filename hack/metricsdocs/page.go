@@ -31,7 +31,7 @@ With the Prometheus operator, the chart makes what it needs:
 <!-- needs: cluster -->
 <!-- not run: it needs the operator's CRDs -->
 ` + "```console" + `
-$ helm upgrade seamark charts/seamark --namespace seamark-system --reuse-values \
+$ helm upgrade seamark charts/seamark --namespace seamark-system --reset-then-reuse-values \
     --set monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true \
     --set monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true
 ` + "```" + `
@@ -40,7 +40,8 @@ Without it, scrape the pods by their label ` + "`app.kubernetes.io/name=seamark`
 ` + "`honor_labels: true`" + `, since the label ` + "`namespace`" + ` is that of a marker. Take
 ` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import ` + "`charts/seamark/files/dashboards/seamark.json`" + `
 into Grafana. Each alert has a page in [runbooks](runbooks/README.md). The alerts rest on both programs being
-scraped: an agent that nobody scrapes counts as missing.
+scraped: an agent that nobody scrapes counts as missing. They speak of one cluster: have each cluster's
+own Prometheus evaluate them.
 
 The tables are generated from the code, by ` + "`make generate`" + `.
 `

@@ -65,7 +65,7 @@ func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	w := s.watch(answers)
 	before := s.programs()
-	s.helm("upgrade", release, "charts/seamark", "--reuse-values", "--wait", "--timeout", settle.String(),
+	s.helm("upgrade", release, "charts/seamark", "--reset-then-reuse-values", "--wait", "--timeout", settle.String(),
 		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
 		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade")
 	s.checkReplaced("upgrade", before)

@@ -119,7 +119,7 @@ func TestChartBesideOpenKruise(t *testing.T) {
 	}, seamark...)...)
 	w.crdIs("kruise", false)
 
-	h.run(append([]string{"upgrade", "--reuse-values", "--set", "crds.install=true", "--take-ownership", "--force-conflicts"}, seamark...)...)
+	h.run(append([]string{"upgrade", "--reset-then-reuse-values", "--set", "crds.install=true", "--take-ownership", "--force-conflicts"}, seamark...)...)
 	w.crdIs("seamark", true)
 
 	crd := &apiextensionsv1.CustomResourceDefinition{}
