@@ -32,13 +32,19 @@ const (
 	PlaceVirtual
 )
 
+// NewNode returns an empty Node as the informers hold it: its metadata alone.
+func NewNode() *metav1.PartialObjectMetadata {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return node
+}
+
 // PlaceOf returns where the pod runs.
 func PlaceOf(ctx context.Context, cache client.Reader, pod *corev1.Pod) (Place, error) {
 	if pod.Spec.NodeName == "" {
 		return PlaceUnknown, nil
 	}
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	node := NewNode()
 	err := cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -28,7 +28,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -189,10 +188,8 @@ func newScheme() (*runtime.Scheme, error) {
 // startInformers makes the informers of every kind that is read, so that the caches
 // count as synced only when all of them are.
 func startInformers(ctx context.Context, informers cache.Cache) error {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	for _, object := range []client.Object{
-		node, &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
+		controller.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("making the informer of %T: %w", object, err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
@@ -23,8 +24,6 @@ import (
 // providers are told, and what they say, is kept of pods.
 func caches(serverless bool) cache.Options {
 	shared := true
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	pods := trimPod
 	if serverless {
 		pods = trimServerlessPod
@@ -35,7 +34,7 @@ func caches(serverless bool) cache.Options {
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:              {Transform: typed(pods)},
-			node:                       {Transform: typed(trimNode)},
+			controller.NewNode():       {Transform: typed(trimNode)},
 			&v1alpha1.PodProbeMarker{}: {},
 			&v1alpha1.NodePodProbe{}:   {},
 		},

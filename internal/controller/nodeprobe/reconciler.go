@@ -120,8 +120,7 @@ func (r *Reconciler) nodePodProbe(ctx context.Context, name string) (*v1alpha1.N
 
 // getNode returns nil where there is no such node.
 func getNode(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	node := controller.NewNode()
 	err := reader.Get(ctx, types.NamespacedName{Name: name}, node)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -7,7 +7,6 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -28,9 +27,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),
 	}
 	if r.Serverless {
-		node := &metav1.PartialObjectMetadata{}
-		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		sources = append(sources, source.Kind(informers, node, r.nodeEvents()))
+		sources = append(sources, source.Kind(informers, controller.NewNode(), r.nodeEvents()))
 	}
 	return controller.Add(mgr, "podmark", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency), sources...)
 }

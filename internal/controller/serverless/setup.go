@@ -7,7 +7,6 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -22,10 +21,8 @@ const DefaultConcurrency = 16
 // Add runs the Reconciler under the manager, fed from the informers, with at most
 // concurrency reconciles at once, or DefaultConcurrency where that is zero.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	return controller.Add(mgr, "serverless", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, node, r.nodeEvents()),
+		source.Kind(informers, controller.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()))
 }
