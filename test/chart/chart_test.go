@@ -26,24 +26,30 @@ func TestSameAsConfig(t *testing.T) {
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/default"))
 	// Helm makes the namespace itself, on the user's word.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
-	got := parse(t, template(t, tool(t, "helm"), "seamark-system"))
-	maps.DeleteFunc(got, func(_ key, object map[string]any) bool {
-		return at(object, []string{"metadata", "annotations", "helm.sh/hook"}) != nil
-	})
+	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system")))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-config/default +chart):\n%s", diff)
 	}
 }
 
+func withoutHooks(objects map[key]map[string]any) map[key]map[string]any {
+	maps.DeleteFunc(objects, func(_ key, object map[string]any) bool {
+		return at(object, []string{"metadata", "annotations", "helm.sh/hook"}) != nil
+	})
+	return objects
+}
+
 // TestNamespace holds every reference to a namespace to that of the release.
 func TestNamespace(t *testing.T) {
-	rendered := string(template(t, tool(t, "helm"), "elsewhere"))
-	if strings.Contains(rendered, "seamark-system") {
-		t.Error("a release in the namespace elsewhere names seamark-system")
-	}
-	for k := range parse(t, []byte(rendered)) {
-		if k.Namespace != "" && k.Namespace != "elsewhere" {
-			t.Errorf("%s %s is in namespace %s, want elsewhere", k.Kind, k.Name, k.Namespace)
+	for _, values := range []string{"", everything, "featureGates: {EnablePodProbeMarkerOnServerless: true}"} {
+		rendered := string(template(t, tool(t, "helm"), "elsewhere", "--values", valuesFile(t, values)))
+		if strings.Contains(rendered, "seamark-system") {
+			t.Error("a release in the namespace elsewhere names seamark-system")
+		}
+		for k := range parse(t, []byte(rendered)) {
+			if k.Namespace != "" && k.Namespace != "elsewhere" {
+				t.Errorf("%s %s is in namespace %s, want elsewhere", k.Kind, k.Name, k.Namespace)
+			}
 		}
 	}
 }
