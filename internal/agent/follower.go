@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 )
 
@@ -56,8 +57,8 @@ type follower struct {
 	generation int64
 	started    bool
 	problems   map[string]error
-	// waiting are the states restored at the start of probes that could not be run yet.
-	waiting report.States
+	// followed are the probes of the plan handed on last, those that can't be run among them.
+	followed map[probeid.Key]bool
 }
 
 // run follows the object until ctx ends.
@@ -89,21 +90,24 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // put hands a plan on. States are restored from what is reported with the first one:
-// later, the worker knows better. What the first one has of probes that can't be run, such
-// as those that OpenKruise planned without their defaults, waits until they can.
+// later, the worker knows better.
 func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	plan := planOf(object)
+	var restored report.States
 	if object != nil {
 		f.uid, f.generation = object.UID, object.Generation
 		if !f.started {
-			f.waiting = report.Restore(plan, object.Status)
+			restored = report.Restore(plan, object.Status)
 		}
 	} else {
 		f.uid, f.generation = "", 0
 	}
 	f.started = true
-	probes, problems := probesOf(plan, f.waiting)
-	f.waiting = unstarted(plan, probes, f.waiting)
+	probes, problems := probesOf(plan, restored, f.followed)
+	f.followed = make(map[probeid.Key]bool, len(probes))
+	for i := range probes {
+		f.followed[probes[i].Key] = true
+	}
 	f.complain(problems)
 	f.probes.Store(int64(len(probes)))
 	f.report.Announce(plan)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 )
 
@@ -71,7 +72,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#pFailed", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2"},
 		},
-		"a state waits until its probe can be run": {
+		"a state stands while its probe can't be run": {
 			play: func(w *watched) {
 				object := planned("a", 1, "m#p", "m#q")
 				object.Status = statusOf("m#p", failed)
@@ -83,10 +84,10 @@ func TestFollower(t *testing.T) {
 				}
 			},
 			want: []string{
-				"0s run m#q", "0s in force: a/1", "1s run m#pFailed m#q", "1s in force: a/2", "2s run m#p m#q", "2s in force: a/3",
+				"0s run m#pFailed m#q", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2", "2s run m#p m#q", "2s in force: a/3",
 			},
 		},
-		"a state that waits goes with its probe": {
+		"such a state goes with its probe": {
 			play: func(w *watched) {
 				object := planned("a", 1, "m#p")
 				object.Status = statusOf("m#p", failed)
@@ -98,7 +99,7 @@ func TestFollower(t *testing.T) {
 				w.set(planned("a", 3, "m#p"))
 			},
 			want: []string{
-				"0s run", "0s in force: a/1", "1s run m#q", "1s in force: a/2", "2s run m#p", "2s in force: a/3",
+				"0s run m#pFailed", "0s in force: a/1", "1s run m#q", "1s in force: a/2", "2s run m#p", "2s in force: a/3",
 			},
 		},
 		"a changed status is no changed plan": {
@@ -214,10 +215,12 @@ func TestProbesOf(t *testing.T) {
 		name     string
 		target   string
 		problems []string
+		before   bool
 	}{
 		"a network probe":                      {ip: "10.0.0.1", handler: tcp, name: "m#p", target: "10.0.0.1:80"},
 		"a network probe, IPv6":                {ip: "fd00::1", handler: tcp, name: "m#p", target: "[fd00::1]:80"},
 		"a network probe without an address":   {handler: tcp, name: "m#p"},
+		"one that has lost its address":        {handler: tcp, name: "m#p", before: true},
 		"a name that is none":                  {ip: "10.0.0.1", handler: tcp, name: "p", problems: []string{"games/pod p"}},
 		"a handler that can't be run anywhere": {ip: "10.0.0.1", name: "m#p", problems: []string{"games/pod m#p"}},
 	}
@@ -227,13 +230,17 @@ func TestProbesOf(t *testing.T) {
 				Name: "pod", Namespace: "games", UID: "pod-uid", IP: tc.ip,
 				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: spec(tc.handler)}},
 			}}}
-			probes, problems := probesOf(plan, report.States{})
+			key := probeid.Key{Container: probeid.Container{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
+			probes, problems := probesOf(plan, report.States{}, map[probeid.Key]bool{key: tc.before})
 			if diff := cmp.Diff(tc.problems, slices.Collect(maps.Keys(problems))); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			target := ""
-			if len(probes) == 1 {
+			if len(probes) == 1 && probes[0].Target.TCP != nil {
 				target = probes[0].Target.TCP.Address
+			}
+			if got, want := len(probes) == 1, tc.before || tc.target != ""; got != want {
+				t.Errorf("followed: %t, want %t", got, want)
 			}
 			if target != tc.target {
 				t.Errorf("target %q, want %q", target, tc.target)

@@ -87,7 +87,9 @@ func (l *loop) add(now time.Time, p *Probe, first bool) {
 
 // edit puts the difference between two plans of one probe in force.
 func (l *loop) edit(now time.Time, e *entry, p *Probe) {
-	handler := !equality.Semantic.DeepEqual(e.probe.Handler, p.Handler)
+	// What could not be run, such as a plan of OpenKruise's without its defaults, is no
+	// other question than what is made of it.
+	handler := e.probe.Target.Handler != "" && !equality.Semantic.DeepEqual(e.probe.Handler, p.Handler)
 	moved := e.probe.PodIP != p.PodIP
 	timed := e.probe.Target.Timeout != p.Target.Timeout
 	if !handler && !moved && !timed && e.probe.Policy == p.Policy {
@@ -201,6 +203,10 @@ func (l *loop) startDue(ctx context.Context) {
 			continue
 		}
 		e.judge.Begin(now)
+		if e.probe.Target.Handler == "" {
+			l.enqueue(e)
+			continue
+		}
 		l.start(ctx, now, e)
 	}
 }

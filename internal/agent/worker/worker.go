@@ -48,7 +48,8 @@ type Probe struct {
 	Handler corev1.ProbeHandler
 	// PodIP is the address that Target was parsed with.
 	PodIP string
-	// Target is what to run. Its ContainerID is filled in for each run.
+	// Target is what to run. Its ContainerID is filled in for each run. One without a
+	// handler is not run: the state follows the container alone.
 	Target probe.Target
 	// Restored is the state to start from. It counts where the plan before lacks the probe.
 	Restored streak.State

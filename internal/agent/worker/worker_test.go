@@ -232,6 +232,25 @@ func TestWorker(t *testing.T) {
 			runs: map[string][]string{"p": {"1s a"}},
 			told: []string{"1s p Failed>Succeeded"},
 		},
+		"a probe without a target is not run, and its state goes with the container": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Probe) { p.Target = probe.Target{} }))
+				pass(25 * time.Second)
+				b.ContainerChanged(container(), streak.Container{ID: "a", Reason: "exited with code 1"})
+				pass(time.Second)
+				b.containerRuns("b")
+				pass(time.Second)
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan(planned("p", func(p *worker.Probe) { p.Target = probe.Target{} }))
+				pass(15 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"27s b"}, "other": {"43s b"}},
+			told: []string{"25s p Succeeded>Failed", "26s p Failed>Unknown", "27s p Unknown>Succeeded"},
+		},
 		"an overrun is followed by one run, not by all it delayed": {
 			play: func(b *bench) {
 				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
