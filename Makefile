@@ -118,7 +118,7 @@ test-monitoring: ## Check alerts, dashboard and runbooks against the metrics, wi
 	go -C test/monitoring test -count=1 ./...
 
 .PHONY: test-local
-test-local: ## Run the examples as local processes and check what comes of them. No cluster, no root.
+test-local: jq ## Run the examples as local processes and check what comes of them. No cluster, no root.
 	go test -count=1 ./examples/... ./test/local/... ./test/docs/...
 
 .PHONY: test-reproducible
@@ -141,7 +141,7 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped aft
 	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
 
 .PHONY: test-docs
-test-docs: example-images ## Run the commands of the documents on the cluster that is up. Those that need none, test-local runs.
+test-docs: jq example-images ## Run the commands of the documents on the cluster that is up. Those that need none, test-local runs.
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/docs -run TestCommands
 
 # Several nodes, and a runtime that streams no container events: the tests that may turn out otherwise there.
@@ -184,13 +184,18 @@ fuzz-short: ## Run each fuzz target for 3 seconds, or FUZZTIME. Part of test-uni
 fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, the one beside the kubelet too.
 	@$(call FUZZ,./api ./internal ./test/parity,$(or $(FUZZTIME),5m))
 
-# The race detector needs a C compiler.
+# $(call INSTALL,program,packages,what needs it) installs the program where it is missing and there is apt-get.
+INSTALL = command -v $(1) >/dev/null || { echo 'installing $(1), which $(3)'; \
+	command -v apt-get >/dev/null || { echo 'no $(1) and no apt-get: install it' >&2; exit 1; }; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; }
+
 .PHONY: compiler
 compiler:
-	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
-		echo 'installing gcc, which the race detector needs'; \
-		command -v apt-get >/dev/null || { echo 'no gcc and no apt-get: install a C compiler' >&2; exit 1; }; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; }
+	@$(call INSTALL,$(firstword $(shell go env CC)),gcc libc6-dev,the race detector needs)
+
+.PHONY: jq
+jq:
+	@$(call INSTALL,jq,jq,the documents use)
 
 ##@ Code
 
