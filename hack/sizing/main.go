@@ -17,11 +17,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -42,6 +44,8 @@ func main() {
 	flag.DurationVar(&s.idle, "idle", 30*time.Second, "how long the idle manager is watched")
 	flag.StringVar(&s.manager, "manager", "bin/seamark-manager", "the program")
 	flag.Parse()
+	// The API server's warnings are no part of what is measured.
+	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := measure(ctx, s); err != nil {

@@ -7,7 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,36 +60,57 @@ func (s *suite) helmTest() {
 	})
 }
 
-// upgradeAndRollBack replaces managers and agents twice while pods are marked.
+// upgradeAndRollBack replaces managers and agents twice while pods are marked, and an answer
+// changes in the middle of each.
 func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
-	w := s.watch(answers)
-	before := s.programs()
-	s.helm("upgrade", release, "charts/seamark", "--reset-then-reuse-values", "--wait", "--timeout", settle.String(),
+	s.roll("good", answers, "upgrade", release, "charts/seamark", "--reset-then-reuse-values",
 		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
-		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade")
-	s.checkReplaced("upgrade", before)
-	s.follow("good", answers, w)
-
-	before = s.programs()
-	w = s.watch(answers)
-	s.helm("rollback", release, "--wait", "--timeout", settle.String())
-	s.checkReplaced("rollback", before)
-	s.follow("bad", answers, w)
+		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade",
+		"--set", "policies.markerAuthor.enforcement=Deny")
+	s.refuseAuthor()
+	s.roll("bad", answers, "rollback", release)
 }
 
-// follow ends the watch, and shows that the new programs follow the pod's next answer.
-func (s *suite) follow(pod string, answers map[string]v1alpha1.ProbeState, w *watcher) {
+// roll has helm replace the programs, gives the pod the opposite answer meanwhile, and holds
+// all marks to what they may be.
+func (s *suite) roll(pod string, answers map[string]v1alpha1.ProbeState, args ...string) {
 	s.Helper()
-	s.check("replacing managers and agents", w)
 	next, code := v1alpha1.ProbeFailed, 1
 	if answers[pod] == v1alpha1.ProbeFailed {
 		next, code = v1alpha1.ProbeSucceeded, 0
 	}
-	s.run(filepath.Join(filepath.Dir(s.kube), "bin", "kubectl"), "--kubeconfig", s.kube, "-n", s.namespace,
-		"exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
+	before := s.programs()
+	w := s.watch(maps.Clone(answers), pod, next)
+	s.helm(args...)
+	s.kubectl("exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
+	for _, object := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
+		s.kubectl("rollout", "status", "--namespace", system, "--timeout", settle.String(), object)
+	}
+	s.checkReplaced(args[0], before)
 	answers[pod] = next
 	s.allMarked(answers)
+	s.check(args[0], w)
+}
+
+// refuseAuthor has somebody who may not run commands in pods write a marker that does.
+func (s *suite) refuseAuthor() {
+	s.Helper()
+	for _, args := range [][]string{
+		{"create", "role", "author", "--verb=create", "--resource=podprobemarkers.apps.kruise.io"},
+		{"create", "rolebinding", "author", "--role=author", "--user=ann"},
+	} {
+		s.kubectl(args...)
+	}
+	write := []string{"create", "--dry-run=server", "-f", "examples/first-marker/marker.yaml"}
+	s.kubectl(write...)
+	s.until("ann is refused", func(ctx context.Context) error {
+		out, err := s.command(ctx, s.kubectlPath(), s.kubectlArgs(append(write, "--as=ann")...)...)
+		if err != nil && strings.Contains(out, `user "ann" may not create pods/exec`) {
+			return nil
+		}
+		return fmt.Errorf("the API server says %q", out)
+	})
 }
 
 // failToUninstall takes the managers' rights away, so that nothing can be taken off, and
@@ -142,14 +163,13 @@ func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 // checkNothingLeft looks through all kinds of objects that an installation is made of.
 func (s *suite) checkNothingLeft() {
 	s.Helper()
-	kubectl := filepath.Join(filepath.Dir(s.kube), "bin", "kubectl")
 	for _, args := range [][]string{
 		{"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings," +
 			"mutatingwebhookconfigurations,validatingwebhookconfigurations"},
-		{"-n", system, "deployments,daemonsets,jobs,configmaps,secrets,services,serviceaccounts,roles,rolebindings,leases," +
+		{"--namespace", system, "deployments,daemonsets,jobs,configmaps,secrets,services,serviceaccounts,roles,rolebindings,leases," +
 			"poddisruptionbudgets,networkpolicies,resourcequotas"},
 	} {
-		left := s.run(kubectl, append([]string{"--kubeconfig", s.kube, "get", "-o", "name"}, args...)...)
+		left := s.kubectl(append([]string{"get", "-o", "name"}, args...)...)
 		for _, name := range strings.Fields(left) {
 			if strings.Contains(name, "seamark") {
 				s.Errorf("%s is left", name)

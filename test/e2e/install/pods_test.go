@@ -115,25 +115,31 @@ func (s *suite) allMarked(answers map[string]v1alpha1.ProbeState) {
 
 // watcher sees every change of the pods' marks.
 type watcher struct {
+	answers map[string]v1alpha1.ProbeState
+	// turning is the pod whose marks change once, to those of the state next.
+	turning string
+	next    v1alpha1.ProbeState
+	finish  func()
+	done    chan struct{}
+
 	mu     sync.Mutex
 	seen   int
+	turned bool
 	wrong  []error
 	ended  bool
-	finish func()
-	done   chan struct{}
 }
 
 // watch starts to hold every version of the marked pods to their answers.
-func (s *suite) watch(answers map[string]v1alpha1.ProbeState) *watcher {
+func (s *suite) watch(answers map[string]v1alpha1.ProbeState, turning string, next v1alpha1.ProbeState) *watcher {
 	s.Helper()
 	stream, err := s.client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
 	must(s, err)
-	w := &watcher{done: make(chan struct{}), finish: stream.Stop}
+	w := &watcher{answers: answers, turning: turning, next: next, done: make(chan struct{}), finish: stream.Stop}
 	go func() {
 		defer close(w.done)
 		for event := range stream.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok {
-				w.note(pod, answers[pod.Name])
+				w.note(pod)
 			}
 		}
 		w.mu.Lock()
@@ -143,10 +149,17 @@ func (s *suite) watch(answers map[string]v1alpha1.ProbeState) *watcher {
 	return w
 }
 
-func (w *watcher) note(pod *corev1.Pod, state v1alpha1.ProbeState) {
+func (w *watcher) note(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen++
+	if pod.Name == w.turning && !w.turned {
+		w.turned = marked(pod, w.next) == nil
+	}
+	state := w.answers[pod.Name]
+	if pod.Name == w.turning && w.turned {
+		state = w.next
+	}
 	if err := marked(pod, state); err != nil {
 		w.wrong = append(w.wrong, err)
 	}
@@ -163,8 +176,8 @@ func (s *suite) check(what string, w *watcher) {
 	if early {
 		s.Errorf("%s: the watch ended before it was told to", what)
 	}
-	if w.seen == 0 {
-		s.Errorf("%s: the watch saw no pod at all", what)
+	if !w.turned {
+		s.Errorf("%s: the watch did not see pod %s turn to %s", what, w.turning, w.next)
 	}
 	for _, err := range w.wrong {
 		s.Errorf("%s: %v", what, err)

@@ -83,7 +83,7 @@ func (s *suite) restore(namespace *corev1.Namespace) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), 2*settle)
 	defer cancel()
 	if s.Failed() {
-		out, err := s.command(ctx, filepath.Join(filepath.Dir(s.kube), "bin", "kubectl"), "--kubeconfig", s.kube, "-n", system, "get", "pods,jobs", "-o", "wide")
+		out, err := s.command(ctx, s.kubectlPath(), s.kubectlArgs("get", "pods,jobs", "-o", "wide", "--namespace", system)...)
 		s.Logf("state of %s (%v):\n%s", system, err, out)
 	}
 	if err := s.client.Delete(ctx, namespace); err != nil {
@@ -120,6 +120,19 @@ func (s *suite) helmArgs(args ...string) []string {
 func (s *suite) helm(args ...string) string {
 	s.Helper()
 	return s.run(s.helmPath, s.helmArgs(args...)...)
+}
+
+func (s *suite) kubectlPath() string { return filepath.Join(filepath.Dir(s.kube), "bin", "kubectl") }
+
+// kubectlArgs are for the test's namespace, unless they name another.
+func (s *suite) kubectlArgs(args ...string) []string {
+	return append([]string{"--kubeconfig", s.kube, "--namespace", s.namespace}, args...)
+}
+
+// kubectl runs kubectl and returns all that it says.
+func (s *suite) kubectl(args ...string) string {
+	s.Helper()
+	return s.run(s.kubectlPath(), s.kubectlArgs(args...)...)
 }
 
 func (s *suite) run(name string, args ...string) string {
