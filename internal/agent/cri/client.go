@@ -124,13 +124,20 @@ func (c *Client) ExecSync(ctx context.Context, containerID string, command []str
 	switch {
 	case err == nil:
 		return response.GetStdout(), response.GetStderr(), response.GetExitCode(), nil
-	case status.Code(err) != codes.DeadlineExceeded:
+	case status.Code(err) != codes.DeadlineExceeded && !expired(ctx):
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
 	case runtime.Addr == nil:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: the runtime was not reached: %w", containerID, err)
 	default:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w: %s", containerID, context.DeadlineExceeded, status.Convert(err).Message())
 	}
+}
+
+// expired tells whether the deadline has passed. The runtime has it too, and what it answers
+// to it may arrive before the context here has ended.
+func expired(ctx context.Context) bool {
+	deadline, set := ctx.Deadline()
+	return set && !time.Now().Before(deadline)
 }
 
 // list returns all containers on the node.
