@@ -94,16 +94,11 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		Disabled:                !c.FeatureGates[config.PodProbeMarkerGate],
 		Serverless:              c.FeatureGates[config.ServerlessGate],
 		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),
-		Concurrency: manager.Concurrency{
-			NodeProbe:  int(c.Controllers.NodeProbe.Concurrency),
-			PodMark:    int(c.Controllers.PodMark.Concurrency),
-			Marker:     int(c.Controllers.Marker.Concurrency),
-			Serverless: int(c.Controllers.Serverless.Concurrency),
-		},
-		Defaults: plan.Defaults(c.ProbeDefaults),
-		Version:  version,
-		Registry: ctrlmetrics.Registry,
-		Logger:   logger,
+		Controllers:             c.Controllers,
+		Defaults:                plan.Defaults(c.ProbeDefaults),
+		Version:                 version,
+		Registry:                ctrlmetrics.Registry,
+		Logger:                  logger,
 	}
 }
 

@@ -11,7 +11,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,8 @@ type Options struct {
 	Runtime *cri.Client
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
-	// ReportInterval is the least time between the starts of two writes of the report;
-	// zero stands for 100 milliseconds.
+	// ReportInterval is the least time between the starts of two writes of the report,
+	// more than 0.
 	ReportInterval time.Duration
 	// Version is what network probes name in their user agent, kube-probe/<version>.
 	Version string
@@ -76,8 +75,8 @@ func (o *Options) validate() error {
 		return errors.New("agent options: Config, Runtime, Metrics and Rand are required")
 	case o.ExecConcurrency < 1:
 		return fmt.Errorf("exec concurrency: %d, want at least 1", o.ExecConcurrency)
-	case o.ReportInterval < 0:
-		return fmt.Errorf("report interval: %s, want at least 0", o.ReportInterval)
+	case o.ReportInterval <= 0:
+		return fmt.Errorf("report interval: %s, want more than 0", o.ReportInterval)
 	case o.Listener != nil && o.Gatherer == nil:
 		return errors.New("agent options: a Listener needs a Gatherer")
 	}
@@ -113,7 +112,7 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
-	a.reporter = newReporter(client, cmp.Or(options.ReportInterval, defaultReportInterval), options.Metrics, options.Log.WithName("report"))
+	a.reporter = newReporter(client, options.ReportInterval, options.Metrics, options.Log.WithName("report"))
 	commands := exec.New(options.Runtime, options.ExecConcurrency, options.Metrics.Waited)
 	a.worker = worker.New(worker.Options{
 		Prober: probe.Set{

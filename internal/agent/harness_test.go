@@ -52,7 +52,7 @@ type desk struct {
 
 func newDesk(t *testing.T, object *v1alpha1.NodePodProbe) *desk {
 	d := &desk{t: t, start: time.Now(), object: object}
-	d.reporter = newReporter(d, defaultReportInterval, agentmetrics.New(prometheus.NewRegistry()), testr.New(t))
+	d.reporter = newReporter(d, 100*time.Millisecond, agentmetrics.New(prometheus.NewRegistry()), testr.New(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	// defaultReportInterval makes at most ten writes a second.
-	defaultReportInterval = 100 * time.Millisecond
-
 	// writeTimeout bounds one write, so that a connection that died silently is noticed.
 	writeTimeout = 10 * time.Second
 

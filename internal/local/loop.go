@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
@@ -76,7 +77,7 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 	}
 	l.worker = worker.New(worker.Options{
 		Prober: probe.Set{
-			probe.HandlerExec: exec.New(l.execs, exec.DefaultConcurrency, nil),
+			probe.HandlerExec: exec.New(l.execs, configv1alpha1.DefaultExecConcurrency, nil),
 			probe.HandlerHTTP: http.New(r.options.Version),
 			probe.HandlerTCP:  tcp.New(),
 			probe.HandlerGRPC: grpc.New(r.options.Version),

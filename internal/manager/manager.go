@@ -40,6 +40,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/controller/marker"
@@ -82,8 +83,8 @@ type Options struct {
 	// Webhook annotates the pods of virtual kubelets as they are made. Nil leaves that to
 	// the controller, as does a manager that is not Serverless.
 	Webhook *webhook.Options
-	// Concurrency is how much the controllers do at a time.
-	Concurrency Concurrency
+	// Controllers is how much each controller does at a time, at least 1.
+	Controllers configv1alpha1.Controllers
 	// Defaults are for the fields of probes that markers leave unset.
 	Defaults plan.Defaults
 	// Version is the program's, which the metrics tell.
@@ -92,19 +93,6 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Logger takes what the manager and its controllers log.
 	Logger logr.Logger
-}
-
-// Concurrency is how many objects each controller works on at once. Zero takes the
-// controller's own default.
-type Concurrency struct {
-	// NodeProbe counts nodes, whose plans are compiled and written.
-	NodeProbe int
-	// PodMark counts pods, which are marked.
-	PodMark int
-	// Marker counts markers, whose status and finalizer are kept.
-	Marker int
-	// Serverless counts pods of virtual kubelets, which are annotated.
-	Serverless int
 }
 
 // Manager runs the controllers.
@@ -235,21 +223,21 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	if err != nil {
 		return err
 	}
-	informers, workers := mgr.GetCache(), options.Concurrency
+	informers, size := mgr.GetCache(), options.Controllers
 	pods := apply.NewPods(metadataClient)
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Cache: informers, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
 			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers, workers.NodeProbe),
+		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
 			Cache: informers, Pods: pods,
 			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers, workers.PodMark),
+		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Cache: informers, Markers: apply.NewMarkers(mgr.GetClient()),
 			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers, workers.Marker),
+		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil {
 		return err

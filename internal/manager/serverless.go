@@ -31,7 +31,7 @@ func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.W
 	}
 	err := serverless.New(serverless.Options{
 		Cache: mgr.GetCache(), Pods: pods, Compiler: compiler, Defaults: options.Defaults,
-	}).Add(mgr, mgr.GetCache(), options.Concurrency.Serverless)
+	}).Add(mgr, mgr.GetCache(), int(options.Controllers.Serverless.Concurrency))
 	if err != nil || hook.Server == nil {
 		return err
 	}

@@ -34,13 +34,12 @@ func Provided(pod *corev1.Pod, probes []plan.Probe) Report {
 	return report
 }
 
+// stateOf is conditionStatus the other way round.
 func stateOf(status corev1.ConditionStatus) v1alpha1.ProbeState {
-	switch status {
-	case corev1.ConditionTrue:
-		return v1alpha1.ProbeSucceeded
-	case corev1.ConditionFalse:
-		return v1alpha1.ProbeFailed
-	default:
-		return v1alpha1.ProbeUnknown
+	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed} {
+		if conditionStatus(state) == status {
+			return state
+		}
 	}
+	return v1alpha1.ProbeUnknown
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// DefaultExecConcurrency is how many exec probes run at a time on one node where nothing
+// else is asked for.
+const DefaultExecConcurrency = 16
+
 // SetManagerDefaults fills in what c leaves unset, but for the namespace of the lease,
 // which depends on where the manager runs.
 func SetManagerDefaults(c *ManagerConfiguration) {
@@ -39,7 +43,7 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 // SetAgentDefaults fills in what c leaves unset.
 func SetAgentDefaults(c *AgentConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("AgentConfiguration"))
-	orDefault(&c.ExecConcurrency, 16)
+	orDefault(&c.ExecConcurrency, DefaultExecConcurrency)
 	orDefault(&c.ReportInterval.Duration, 100*time.Millisecond)
 	orDefault(&c.Metrics.BindAddress, ":10357")
 	orDefault(&c.Pprof.BindAddress, "0")

@@ -4,8 +4,6 @@
 package marker
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,13 +13,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// DefaultConcurrency is how many markers are looked at at once.
-const DefaultConcurrency = 4
-
 // Add runs the Reconciler under the manager, fed from the informers, with at most
-// concurrency reconciles at once, or DefaultConcurrency where that is zero.
+// concurrency reconciles at once.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controller.Add(mgr, "marker", controller.SubjectMarker, r, cmp.Or(concurrency, DefaultConcurrency),
+	return controller.Add(mgr, "marker", controller.SubjectMarker, r, concurrency,
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 type queue = controller.Queue
@@ -42,7 +43,7 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID ||
-				e.ObjectOld.Labels[v1alpha1.NodeTypeLabel] != e.ObjectNew.Labels[v1alpha1.NodeTypeLabel] {
+				serverless.IsVirtual(e.ObjectOld.Labels) != serverless.IsVirtual(e.ObjectNew.Labels) {
 				r.touch(q, e.ObjectNew.Name, podRest())
 			}
 		},

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 // eventPlanTooLarge is the reason of the event on a node whose plan can't be stored.
@@ -93,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	case node == nil:
 		return reconcile.Result{}, r.deleteOrphan(ctx, npp)
-	case node.Labels[v1alpha1.NodeTypeLabel] == v1alpha1.NodeTypeVirtualKubelet:
+	case serverless.IsVirtual(node.Labels):
 		return reconcile.Result{}, r.delete(ctx, npp)
 	case npp != nil && ownedByAnother(npp, node):
 		// Its deletion asks for this node again.

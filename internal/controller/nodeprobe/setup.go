@@ -4,8 +4,6 @@
 package nodeprobe
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,14 +13,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// DefaultConcurrency is how many nodes are compiled at once. A compile is short; its write
-// waits for the API server.
-const DefaultConcurrency = 16
-
 // Add runs the Reconciler under the manager, fed from the informers, with at most
-// concurrency reconciles at once, or DefaultConcurrency where that is zero.
+// concurrency reconciles at once.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, cmp.Or(concurrency, DefaultConcurrency),
+	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, concurrency,
 		source.Kind(informers, controller.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.markerEvents()),

@@ -4,8 +4,6 @@
 package podmark
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,11 +13,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// DefaultConcurrency is how many pods are written at once. The work is the API server's.
-const DefaultConcurrency = 32
-
 // Add runs the Reconciler under the manager, fed from the informers, with at most
-// concurrency reconciles at once, or DefaultConcurrency where that is zero.
+// concurrency reconciles at once.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	sources := []source.Source{
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.reportEvents()),
@@ -29,5 +24,5 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	if r.Serverless {
 		sources = append(sources, source.Kind(informers, controller.NewNode(), r.nodeEvents()))
 	}
-	return controller.Add(mgr, "podmark", controller.SubjectPod, r, cmp.Or(concurrency, DefaultConcurrency), sources...)
+	return controller.Add(mgr, "podmark", controller.SubjectPod, r, concurrency, sources...)
 }

@@ -17,10 +17,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// DefaultConcurrency is how many commands run at a time on one node where nothing else
-// is asked for.
-const DefaultConcurrency = 16
-
 // overrun is how long the runtime may take beyond the timeout to end a command and say
 // so. A runtime that takes longer has timed out too, and no longer holds the worker.
 const overrun = time.Second

@@ -142,7 +142,8 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 		w.Fatal(err)
 	}
 	a, err := agent.New(agent.Options{
-		NodeName: w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
+		ReportInterval: 100 * time.Millisecond,
+		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
 		Metrics: metrics, Gatherer: registry, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
 	})
 	if err != nil {

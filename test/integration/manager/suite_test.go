@@ -24,6 +24,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -110,7 +111,9 @@ func startManager(t testing.TB, e *env.Env) (stop func()) {
 func runManager(t testing.TB, options manager.Options) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	options.Defaults = plan.KubernetesDefaults()
+	var defaults configv1alpha1.ManagerConfiguration
+	configv1alpha1.SetManagerDefaults(&defaults)
+	options.Controllers, options.Defaults = defaults.Controllers, plan.KubernetesDefaults()
 	if options.Registry == nil {
 		options.Registry = prometheus.NewRegistry()
 	}

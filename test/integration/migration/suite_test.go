@@ -29,6 +29,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
@@ -126,10 +127,13 @@ func (w *world) startManager() (stop func()) {
 	w.must(err)
 	w.env.Apply(w, manifests...)
 	ctx, cancel := context.WithCancel(context.Background())
+	var defaults configv1alpha1.ManagerConfiguration
+	configv1alpha1.SetManagerDefaults(&defaults)
 	m, err := manager.New(ctx, manager.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Defaults: plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
-		Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+		Controllers: defaults.Controllers,
+		Defaults:    plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
+		Registry:    prometheus.NewRegistry(), Logger: logr.Discard(),
 	})
 	if err != nil {
 		cancel()
@@ -151,7 +155,8 @@ func (w *world) startAgent() {
 	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
 	w.must(err)
 	a, err := agent.New(agent.Options{
-		NodeName: w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
+		ReportInterval: 100 * time.Millisecond,
+		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
 		Metrics: metrics, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
 	})
 	w.must(err)
