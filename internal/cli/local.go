@@ -20,7 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/local/backoff"
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
@@ -175,7 +175,7 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 			errs = append(errs, fmt.Errorf("%s: %s: must not be negative", flag.name, flag.value))
 		}
 	}
-	if longest := cmp.Or(o.CrashLoopMax, backoff.DefaultMax); longest > 0 && o.CrashLoopInitial > longest {
+	if longest := cmp.Or(o.CrashLoopMax, lifecycle.DefaultCrashLoopMax); longest > 0 && o.CrashLoopInitial > longest {
 		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s: must not be above --crash-loop-max, %s", o.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)

@@ -53,7 +53,7 @@ func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
 			if running := p.running[action.Container]; running != nil {
 				running.Kill()
 			}
-		case lifecycle.Tell:
+		case lifecycle.Record:
 			eventType := corev1.EventTypeNormal
 			if action.Warning {
 				eventType = corev1.EventTypeWarning
@@ -71,7 +71,7 @@ func (l *loop) start(now time.Time, p *pod, name string) []lifecycle.Action {
 	container := probeid.Container{PodUID: p.object.UID, Name: name}
 	p.restartProbes(c)
 	if err != nil {
-		actions := p.machine.NotBegun(now, name, id, err)
+		actions := p.machine.StartFailed(now, name, id, err)
 		if c.Exit != nil {
 			l.worker.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(c.Exit)})
 		}
@@ -85,7 +85,7 @@ func (l *loop) start(now time.Time, p *pod, name string) []lifecycle.Action {
 		l.mail.post(func(l *loop, now time.Time) { l.ended(now, p, name, id, running.Exit()) })
 	}()
 	l.worker.ContainerChanged(container, streak.Container{ID: id, Running: true, StartedAt: now})
-	return p.machine.Begun(now, name, id)
+	return p.machine.ContainerStarted(now, name, id)
 }
 
 // startProcess starts a container's process in what it is to find: its environment, and a
@@ -121,14 +121,14 @@ func (l *loop) startProcess(p *pod, c *lifecycle.Container, id string) (*process
 func (l *loop) ended(now time.Time, p *pod, name, id string, exit process.Exit) {
 	delete(p.running, name)
 	l.execs.remove(id)
-	over := lifecycle.Exit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
+	over := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
 	l.worker.ContainerChanged(probeid.Container{PodUID: p.object.UID, Name: name},
 		streak.Container{ID: id, Reason: reasonOf(&over)})
-	l.act(now, p, p.machine.ContainerEnded(now, name, over))
+	l.act(now, p, p.machine.ContainerExited(now, name, over))
 }
 
 // reasonOf says why a container does not run, in the agent's words.
-func reasonOf(exit *lifecycle.Exit) string {
+func reasonOf(exit *lifecycle.ContainerExit) string {
 	reason := fmt.Sprintf("exited with code %d", exit.Code)
 	if exit.Message != "" {
 		reason += " (" + exit.Reason + ": " + exit.Message + ")"

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/local/address"
-	"github.com/seamark-dev/seamark/internal/local/backoff"
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -85,17 +85,12 @@ func New(options Options) (*Runner, error) {
 		}
 		r.markers = append(r.markers, marker)
 	}
-	node := nodeName()
+	node, crashLoop := nodeName(), lifecycle.CrashLoop{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
 	for _, object := range options.Objects.Pods {
-		r.pods = append(r.pods, newPod(object, node, policyOf(options)))
+		r.pods = append(r.pods, newPod(object, node, crashLoop))
 	}
 	r.warnings = warnings(r.markers, r.pods)
 	return r, nil
-}
-
-// policyOf returns the crash-loop delays asked for.
-func policyOf(options Options) backoff.Policy {
-	return backoff.Policy{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
 }
 
 // nodeName returns what the pods take for the name of their node.

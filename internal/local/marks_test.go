@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/mark"
 )
 
@@ -94,7 +95,7 @@ func TestLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &loop{Runner: &Runner{mail: newMailbox()}, lines: make(chan struct{}, maxLinesAhead)}
-			p := newPod(&corev1.Pod{}, "node", policyOf(Options{}))
+			p := newPod(&corev1.Pod{}, "node", lifecycle.CrashLoop{})
 			w := l.newLines(p, "main", "stdout")
 			for _, text := range test.writes {
 				if n, err := w.Write([]byte(text)); n != len(text) || err != nil {

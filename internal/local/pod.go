@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/seamark-dev/seamark/internal/local/backoff"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/podstatus"
 	"github.com/seamark-dev/seamark/internal/local/process"
@@ -46,14 +45,14 @@ type kubeletProbe struct {
 }
 
 // newPod returns a pod that is bound to this machine and of which nothing runs yet.
-func newPod(object *corev1.Pod, node string, policy backoff.Policy) *pod {
+func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod {
 	object = object.DeepCopy()
 	object.UID = uuid.NewUUID()
 	object.Generation = 1
 	object.Spec.NodeName = node
 	p := &pod{
 		object:  object,
-		machine: lifecycle.New(object, policy),
+		machine: lifecycle.New(object, crashLoop),
 		volumes: map[string]string{},
 		running: map[string]*process.Process{},
 		kubelet: map[kubeletProbe]*Probe{},

@@ -62,12 +62,12 @@ func (l *loop) tellContainers(now time.Time, p *pod, before, after []corev1.Cont
 func (l *loop) tellConditions(now time.Time, p *pod, before []corev1.PodCondition) {
 	after := p.object.Status.Conditions
 	for _, c := range before {
-		if conditionOf(after, c.Type) == nil {
+		if podstatus.Condition(after, c.Type) == nil {
 			l.tellCondition(now, p, c, true)
 		}
 	}
 	for _, c := range after {
-		was := conditionOf(before, c.Type)
+		was := podstatus.Condition(before, c.Type)
 		if was == nil || was.Status != c.Status || was.Reason != c.Reason || was.Message != c.Message {
 			l.tellCondition(now, p, c, false)
 		}
@@ -78,14 +78,6 @@ func (l *loop) tellCondition(now time.Time, p *pod, c corev1.PodCondition, remov
 	change := p.change(now, KindCondition, "")
 	change.Condition, change.Removed = &c, removed
 	l.tell(change)
-}
-
-func conditionOf(all []corev1.PodCondition, conditionType corev1.PodConditionType) *corev1.PodCondition {
-	i := slices.IndexFunc(all, func(c corev1.PodCondition) bool { return c.Type == conditionType })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
 }
 
 // tellKeys tells of labels or annotations that are not what they were before.

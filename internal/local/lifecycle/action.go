@@ -10,44 +10,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Verb says what an action does.
+// Verb is the type of an action.
 type Verb string
 
 // The verbs of actions.
 const (
-	// Start starts the container; Begun or NotBegun tells what came of it.
+	// Start starts the container. The caller reports the result with ContainerStarted or
+	// StartFailed.
 	Start Verb = "Start"
-	// RunHook runs a hook in the container; HookEnded tells what came of it.
+	// RunHook runs a hook in the container. The caller reports its end with HookEnded.
 	RunHook Verb = "RunHook"
-	// Terminate sends the container's processes SIGTERM.
+	// Terminate sends SIGTERM to the container's processes.
 	Terminate Verb = "Terminate"
-	// Kill sends them SIGKILL. ContainerEnded tells when they have ended.
+	// Kill sends SIGKILL to the container's processes. The caller reports their end with
+	// ContainerExited.
 	Kill Verb = "Kill"
-	// Tell writes an event.
-	Tell Verb = "Tell"
+	// Record writes an event.
+	Record Verb = "Record"
 )
 
-// Action is one thing to do.
+// Action is one action for the caller to take.
 type Action struct {
-	// Verb says what.
+	// Verb is the type of the action.
 	Verb Verb
-	// Container is the container's name, and ID the start of it that is meant; empty for
-	// Start.
+	// Container is the container's name. ID is the run that the action applies to; it is
+	// empty for Start.
 	Container, ID string
-	// Hook is what RunHook runs, for at most Timeout; zero means without bound.
+	// Hook is the hook to run, for at most Timeout. A zero Timeout means no limit.
 	Hook    *corev1.LifecycleHandler
 	Timeout time.Duration
-	// Warning, Reason and Message are those of an event.
+	// Warning, Reason and Message describe the event to write.
 	Warning         bool
 	Reason, Message string
 }
 
-// String returns the action in one line, for people and tests.
+// String returns the action in one line.
 func (a Action) String() string {
 	switch a.Verb {
 	case RunHook:
 		return fmt.Sprintf("%s %s %s", a.Verb, a.Container, a.Timeout)
-	case Tell:
+	case Record:
 		return fmt.Sprintf("%s %s: %s", a.Reason, a.Container, a.Message)
 	}
 	return fmt.Sprintf("%s %s", a.Verb, a.Container)
@@ -64,13 +66,13 @@ const (
 	ReasonUnhealthy           = "Unhealthy"
 )
 
-func (c *Container) tell(warning bool, reason, format string, args ...any) Action {
+func (c *ContainerMachine) event(warning bool, reason, format string, args ...any) Action {
 	return Action{
-		Verb: Tell, Container: c.Spec.Name, ID: c.ID,
+		Verb: Record, Container: c.Spec.Name, ID: c.ID,
 		Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-func (c *Container) act(verb Verb) Action {
+func (c *ContainerMachine) action(verb Verb) Action {
 	return Action{Verb: verb, Container: c.Spec.Name, ID: c.ID}
 }

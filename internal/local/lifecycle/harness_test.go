@@ -13,23 +13,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/internal/local/backoff"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
-// bench drives a machine through a story, and writes down what it asks for.
-type bench struct {
+// scenario drives a machine and logs the actions that it returns.
+type scenario struct {
 	t       *testing.T
 	pod     *corev1.Pod
-	machine *lifecycle.Pod
+	machine *lifecycle.PodMachine
 	now     time.Time
 	begin   time.Time
 	log     []string
-	// broken are containers that can't be started.
+	// broken are the containers that can't be started.
 	broken map[string]bool
 }
 
-func newBench(t *testing.T, edits ...func(*corev1.Pod)) *bench {
+func newScenario(t *testing.T, edits ...func(*corev1.Pod)) *scenario {
 	grace := int64(30)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "uid"},
@@ -43,84 +42,85 @@ func newBench(t *testing.T, edits ...func(*corev1.Pod)) *bench {
 		edit(pod)
 	}
 	begin := time.Unix(1_000_000, 0)
-	return &bench{t: t, pod: pod, machine: lifecycle.New(pod, backoff.Policy{}), now: begin, begin: begin, broken: map[string]bool{}}
+	return &scenario{t: t, pod: pod, machine: lifecycle.New(pod, lifecycle.CrashLoop{}), now: begin, begin: begin, broken: map[string]bool{}}
 }
 
-// did does what the machine asks for: starts succeed at once, all else is only noted.
-func (b *bench) did(actions []lifecycle.Action) {
+// take takes the actions that the machine returned. A start succeeds immediately. All
+// actions are logged.
+func (s *scenario) take(actions []lifecycle.Action) {
 	for len(actions) > 0 {
 		action := actions[0]
 		actions = actions[1:]
-		b.log = append(b.log, fmt.Sprintf("%s %s", b.now.Sub(b.begin), action))
+		s.log = append(s.log, fmt.Sprintf("%s %s", s.now.Sub(s.begin), action))
 		if action.Verb != lifecycle.Start {
 			continue
 		}
-		id := fmt.Sprintf("%s-%d", action.Container, b.machine.Container(action.Container).Starts)
-		if b.broken[action.Container] {
-			actions = append(actions, b.machine.NotBegun(b.now, action.Container, id, errors.New("broken"))...)
+		id := fmt.Sprintf("%s-%d", action.Container, s.machine.Container(action.Container).Starts)
+		if s.broken[action.Container] {
+			actions = append(actions, s.machine.StartFailed(s.now, action.Container, id, errors.New("broken"))...)
 			continue
 		}
-		actions = append(actions, b.machine.Begun(b.now, action.Container, id)...)
+		actions = append(actions, s.machine.ContainerStarted(s.now, action.Container, id)...)
 	}
 }
 
-// step is one thing that happens.
-type step func(b *bench)
+// step is one event of a scenario.
+type step func(s *scenario)
 
-func advance(b *bench) { b.did(b.machine.Advance(b.now)) }
+func advance(s *scenario) { s.take(s.machine.Advance(s.now)) }
 
-// pass lets time go by, and what is due be done when it is.
+// pass advances the time, and the machine whenever it is due.
 func pass(d time.Duration) step {
-	return func(b *bench) {
-		until := b.now.Add(d)
+	return func(s *scenario) {
+		until := s.now.Add(d)
 		for {
-			due, ok := b.machine.Due()
+			due, ok := s.machine.Due()
 			if !ok || due.After(until) {
 				break
 			}
-			if due.After(b.now) {
-				b.now = due
+			if due.After(s.now) {
+				s.now = due
 			}
-			before := len(b.log)
-			advance(b)
-			if next, ok := b.machine.Due(); ok && !next.After(b.now) && len(b.log) == before {
-				b.t.Fatalf("due at %s, and nothing to do", b.now.Sub(b.begin))
+			before := len(s.log)
+			advance(s)
+			if next, ok := s.machine.Due(); ok && !next.After(s.now) && len(s.log) == before {
+				s.t.Fatalf("due at %s, but no action was returned", s.now.Sub(s.begin))
 			}
 		}
-		b.now = until
+		s.now = until
 	}
 }
 
 func exit(name string, code int32) step {
-	return func(b *bench) {
-		c := b.machine.Container(name)
-		b.did(b.machine.ContainerEnded(b.now, name, lifecycle.Exit{ID: c.ID, Code: code, FinishedAt: b.now}))
-		advance(b)
+	return func(s *scenario) {
+		c := s.machine.Container(name)
+		s.take(s.machine.ContainerExited(s.now, name, lifecycle.ContainerExit{ID: c.ID, Code: code, FinishedAt: s.now}))
+		advance(s)
 	}
 }
 
 func failed(name, probe string, own *corev1.Probe) step {
-	return func(b *bench) {
-		b.did(b.machine.ProbeFailed(b.now, name, b.machine.Container(name).ID, probe, own))
+	return func(s *scenario) {
+		s.take(s.machine.ProbeFailed(s.now, name, s.machine.Container(name).ID, probe, own))
 	}
 }
 
 func startup(name string) step {
-	return func(b *bench) { b.did(b.machine.StartupSucceeded(b.now, name, b.machine.Container(name).ID)) }
+	return func(s *scenario) { s.take(s.machine.StartupSucceeded(s.now, name, s.machine.Container(name).ID)) }
 }
 
 func hook(name string, err error) step {
-	return func(b *bench) {
-		c := b.machine.Container(name)
+	return func(s *scenario) {
+		c := s.machine.Container(name)
 		h := c.Spec.Lifecycle.PostStart
 		if c.Phase == lifecycle.Stopping {
 			h = c.Spec.Lifecycle.PreStop
 		}
-		b.did(b.machine.HookEnded(b.now, name, c.ID, h, err))
+		s.take(s.machine.HookEnded(s.now, name, c.ID, h, err))
 	}
 }
 
-func stop(b *bench) { b.did(b.machine.Stop(b.now)) }
+func stop(s *scenario) { s.take(s.machine.Stop(s.now)) }
 
 func never(p *corev1.Pod)     { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
 func onFailure(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }

@@ -1,18 +1,19 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle decides what the containers of one pod go through, as the kubelet
-// does: the order of init containers and sidecars, hooks, restarts and their delay, and how
-// a container is stopped. It owns no clock and starts nothing: each method takes the time
-// and what has happened, and returns what is to be done.
+// Package lifecycle decides what happens to the containers of one pod, by the rules of the
+// kubelet: the order of init containers and sidecars, hooks, restarts and their back-off,
+// and termination. It has no clock and starts nothing: each method takes the current time
+// and an event, and returns the actions to take.
 //
 // Its invariants:
 //
-//   - an init container runs only when all before it have succeeded, or have started where
-//     they are sidecars, and the pod's containers run only when all have;
-//   - what has been told to start is told to stop before it starts again;
-//   - a container that is being stopped is killed at the latest when its grace is over;
-//   - once the pod is stopped, nothing starts.
+//   - an init container starts only after all init containers before it have succeeded (or,
+//     if they are sidecars, have started), and the app containers start only after all init
+//     containers have;
+//   - a container that was started is stopped before it starts again;
+//   - a container that is being stopped is killed when its grace period is over;
+//   - nothing starts after the pod was stopped.
 package lifecycle
 
 import (
@@ -20,84 +21,95 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/internal/local/backoff"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-// Phase is where a container stands.
+// Phase is the phase of a container.
 type Phase string
 
 // The phases of a container.
 const (
-	// Waiting has never been started.
+	// Waiting means that the container was never started.
 	Waiting Phase = "Waiting"
-	// Starting runs, while its postStart hook has not ended. The rest of the pod takes it
-	// for not running yet.
+	// Starting means that the container runs and its postStart hook has not ended. The
+	// rest of the pod does not treat it as running yet.
 	Starting Phase = "Starting"
-	// Running runs.
+	// Running means that the container runs.
 	Running Phase = "Running"
-	// Stopping runs and is being stopped.
+	// Stopping means that the container runs and is being stopped.
 	Stopping Phase = "Stopping"
-	// Exited has ended; RestartAt says whether it starts again.
+	// Exited means that the container exited. RestartAt says whether it starts again.
 	Exited Phase = "Exited"
 )
 
-// Exit is how a start of a container ended.
-type Exit struct {
-	// ID is the start that ended.
+// ContainerExit describes how one run of a container ended.
+type ContainerExit struct {
+	// ID is the ID of the run.
 	ID string
-	// Code is the exit code, Signal the signal that ended it or 0.
+	// Code is the exit code. Signal is the signal that ended the container, or 0.
 	Code, Signal int32
-	// StartedAt and FinishedAt are its times.
+	// StartedAt and FinishedAt are the times of the run.
 	StartedAt, FinishedAt time.Time
-	// Reason is Completed, Error or StartError, and Message says more where there is more
-	// to say.
+	// Reason is Completed, Error or StartError. Message has the details, if there are any.
 	Reason, Message string
 }
 
-// Container is one container of the pod.
-type Container struct {
+// ContainerMachine is the state machine of one container.
+type ContainerMachine struct {
 	// Spec is the container in the pod's spec.
 	Spec *corev1.Container
-	// Init is whether it is an init container, Sidecar whether a restartable one.
+	// Init reports whether it is an init container, Sidecar whether it is a restartable
+	// one.
 	Init, Sidecar bool
 
-	// Phase is where it stands.
+	// Phase is the current phase.
 	Phase Phase
-	// ID names its newest start; empty before the first.
+	// ID identifies the newest run. It is empty before the first.
 	ID string
-	// StartedAt is when that was.
+	// StartedAt is when the newest run started.
 	StartedAt time.Time
-	// Starts counts its starts.
+	// Starts counts the runs.
 	Starts int
-	// Startup is whether its startup probe has succeeded, or it has none, since it runs.
+	// Startup reports whether the startup probe of this run has succeeded. It is true for
+	// a running container without a startup probe.
 	Startup bool
-	// Ready is whether its readiness probe has succeeded, or it has none, since it runs.
+	// Ready reports whether the readiness probe of this run has succeeded. It is true for
+	// a started container without a readiness probe.
 	Ready bool
-	// Exit is how the newest start ended, Last how the one before did; nil where there is
-	// none.
-	Exit, Last *Exit
-	// RestartAt is when it starts again after Exit. Zero where it does not.
+	// Exit describes the end of the newest run, LastExit that of the run before. They are
+	// nil if there is none.
+	Exit, LastExit *ContainerExit
+	// RestartAt is when the container restarts after Exit. It is zero if it does not.
 	RestartAt time.Time
-	// Delay is the crash-loop delay that RestartAt has waited for; zero where there was none.
+	// Delay is the back-off included in RestartAt. It is zero if there is none.
 	Delay time.Duration
 
-	entry backoff.Entry
-	stop  stop
+	stop stop
 }
 
-// Active is whether a process runs.
-func (c *Container) Active() bool {
+// Active reports whether a process of the container runs.
+func (c *ContainerMachine) Active() bool {
 	return c.Phase == Starting || c.Phase == Running || c.Phase == Stopping
 }
 
-// Restarts counts its starts after the first.
-func (c *Container) Restarts() int32 { return int32(max(c.Starts-1, 0)) }
+// Up reports whether the container's status is running.
+func (c *ContainerMachine) Up() bool { return c.Phase == Running || c.Phase == Stopping }
 
-// Probed is whether the kubelet's liveness and readiness probes are run, and startup
-// whether its startup probe is instead. Of a container that is being stopped, only
-// readiness goes on.
-func (c *Container) Probed() (startup, liveness, readiness bool) {
+// Initialized reports whether an init container allows the next one to start: it has
+// succeeded, or it is a sidecar that has started.
+func (c *ContainerMachine) Initialized() bool {
+	if c.Sidecar {
+		return c.Phase == Running && c.Startup
+	}
+	return c.Phase == Exited && c.Exit.Code == 0
+}
+
+// Restarts counts the runs after the first.
+func (c *ContainerMachine) Restarts() int32 { return int32(max(c.Starts-1, 0)) }
+
+// Probed reports which of the kubelet's probes run. The startup probe holds back the
+// others. While the container is being stopped, only the readiness probe runs.
+func (c *ContainerMachine) Probed() (startup, liveness, readiness bool) {
 	switch c.Phase {
 	case Running:
 		return !c.Startup, c.Startup, c.Startup
@@ -107,40 +119,41 @@ func (c *Container) Probed() (startup, liveness, readiness bool) {
 	return false, false, false
 }
 
-// Pod is the machine of one pod. It is not safe for concurrent use.
-type Pod struct {
-	pod    *corev1.Pod
-	policy backoff.Policy
+// PodMachine is the state machine of one pod. It is not safe for concurrent use.
+type PodMachine struct {
+	pod     *corev1.Pod
+	backOff *backOff
 
-	// containers are the init containers in order, then the others.
-	containers []*Container
+	// containers are the init containers in order, then the app containers.
+	containers []*ContainerMachine
 	inits      int
-	// reached is how many of the init containers are done with or have started for good.
+	// reached counts the init containers that have succeeded, or started if they are
+	// sidecars.
 	reached int
-	// stopped is whether the pod has been told to stop, ended whether its containers have
-	// ended for good, so that its sidecars are not needed.
+	// stopped reports whether the pod was stopped. ended reports whether its containers
+	// have ended for good, so that its sidecars are not needed.
 	stopped, ended bool
 }
 
-// New returns the machine of a pod of which nothing runs.
-func New(pod *corev1.Pod, policy backoff.Policy) *Pod {
-	p := &Pod{pod: pod, policy: policy, inits: len(pod.Spec.InitContainers)}
+// New returns the machine of a pod of which no container was started.
+func New(pod *corev1.Pod, crashLoop CrashLoop) *PodMachine {
+	p := &PodMachine{pod: pod, backOff: newBackOff(crashLoop), inits: len(pod.Spec.InitContainers)}
 	for i := range pod.Spec.InitContainers {
 		spec := &pod.Spec.InitContainers[i]
-		p.containers = append(p.containers, &Container{Spec: spec, Phase: Waiting, Init: true, Sidecar: plan.Restartable(spec)})
+		p.containers = append(p.containers, &ContainerMachine{Spec: spec, Phase: Waiting, Init: true, Sidecar: plan.Restartable(spec)})
 	}
 	for i := range pod.Spec.Containers {
-		p.containers = append(p.containers, &Container{Spec: &pod.Spec.Containers[i], Phase: Waiting})
+		p.containers = append(p.containers, &ContainerMachine{Spec: &pod.Spec.Containers[i], Phase: Waiting})
 	}
 	return p
 }
 
-// Containers returns the containers, init containers first, each in the order of the spec.
-// They are the machine's own: only read them.
-func (p *Pod) Containers() []*Container { return p.containers }
+// Containers returns the init containers and then the app containers, in the order of the
+// spec. The caller must not modify them.
+func (p *PodMachine) Containers() []*ContainerMachine { return p.containers }
 
 // Container returns a container by its name, or nil.
-func (p *Pod) Container(name string) *Container {
+func (p *PodMachine) Container(name string) *ContainerMachine {
 	for _, c := range p.containers {
 		if c.Spec.Name == name {
 			return c
@@ -149,14 +162,15 @@ func (p *Pod) Container(name string) *Container {
 	return nil
 }
 
-// Initialized is whether all init containers have done their part.
-func (p *Pod) Initialized() bool { return p.reached == p.inits }
+// Initialized reports whether all init containers have succeeded, or started if they are
+// sidecars.
+func (p *PodMachine) Initialized() bool { return p.reached == p.inits }
 
-// Stopped is whether the pod has been told to stop.
-func (p *Pod) Stopped() bool { return p.stopped }
+// Stopped reports whether the pod was stopped.
+func (p *PodMachine) Stopped() bool { return p.stopped }
 
-// Done is whether nothing of the pod runs or will run again.
-func (p *Pod) Done() bool {
+// Done reports whether no container of the pod runs or will run again.
+func (p *PodMachine) Done() bool {
 	for _, c := range p.containers {
 		if c.Active() {
 			return false
@@ -165,11 +179,12 @@ func (p *Pod) Done() bool {
 	return p.stopped || p.ended
 }
 
-// Ended is whether the pod's containers have ended for good, by themselves.
-func (p *Pod) Ended() bool { return p.ended }
+// Ended reports whether the pod's containers have ended for good without being stopped.
+func (p *PodMachine) Ended() bool { return p.ended }
 
-// Due returns when Advance is to be called next though nothing happens; false where never.
-func (p *Pod) Due() (time.Time, bool) {
+// Due returns when Advance must be called even if no event occurs. It returns false if
+// that is never.
+func (p *PodMachine) Due() (time.Time, bool) {
 	var due time.Time
 	for _, c := range p.containers {
 		at := c.stop.deadline
@@ -182,3 +197,9 @@ func (p *Pod) Due() (time.Time, bool) {
 	}
 	return due, !due.IsZero()
 }
+
+// The names of the machines until their last user is renamed.
+type (
+	Container = ContainerMachine
+	Pod       = PodMachine
+)

@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
-func TestStories(t *testing.T) {
+func TestPodMachine(t *testing.T) {
 	const second = time.Second
 	seconds := int64(5)
 	backOff := "BackOff main: Back-off restarting failed container main in pod p_default(uid)"
@@ -24,11 +24,11 @@ func TestStories(t *testing.T) {
 		want  []string
 		done  bool
 	}{
-		"a container starts": {
+		"container starts": {
 			steps: []step{advance},
 			want:  []string{"0s Start main", "0s Started main: Container started"},
 		},
-		"the first restart is at once, the next wait 10s, 20s, 40s": {
+		"first restart immediate, next after 10s, 20s, 40s": {
 			steps: []step{
 				advance, pass(second), exit("main", 1), pass(second), exit("main", 1), pass(11 * second),
 				exit("main", 0), pass(21 * second), exit("main", 1), pass(40 * second),
@@ -41,7 +41,7 @@ func TestStories(t *testing.T) {
 				"34s " + backOff, "1m14s Start main", "1m14s Started main: Container started",
 			},
 		},
-		"a long run makes the delay start over": {
+		"long run resets delay": {
 			steps: []step{
 				advance, exit("main", 1), exit("main", 1), pass(10 * second),
 				pass(10*time.Minute + second), exit("main", 1), exit("main", 1), pass(10 * second),
@@ -54,22 +54,22 @@ func TestStories(t *testing.T) {
 				"10m11s " + backOff, "10m21s Start main", "10m21s Started main: Container started",
 			},
 		},
-		"what can't be started is tried again": {
+		"failed start is retried": {
 			edits: []func(*corev1.Pod){},
-			steps: []step{func(b *bench) { b.broken["main"] = true }, advance, advance, pass(10 * second)},
+			steps: []step{func(s *scenario) { s.broken["main"] = true }, advance, advance, pass(10 * second)},
 			want: []string{
 				"0s Start main", "0s Failed main: Error: broken",
 				"0s Start main", "0s Failed main: Error: broken", "0s " + backOff,
 				"10s Start main", "10s Failed main: Error: broken", "10s " + backOff,
 			},
 		},
-		"never restarted": {
+		"restart policy Never": {
 			edits: []func(*corev1.Pod){never},
 			steps: []step{advance, exit("main", 1), pass(time.Hour)},
 			want:  []string{"0s Start main", "0s Started main: Container started"},
 			done:  true,
 		},
-		"a success is not restarted on failure": {
+		"restart policy OnFailure": {
 			edits: []func(*corev1.Pod){onFailure},
 			steps: []step{advance, exit("main", 1), exit("main", 0), pass(time.Hour)},
 			want: []string{
@@ -78,7 +78,7 @@ func TestStories(t *testing.T) {
 			},
 			done: true,
 		},
-		"the second restart for a probe is at once too": {
+		"second restart for probe immediate": {
 			steps: []step{
 				advance, pass(second), failed("main", "liveness", nil), pass(30 * second), exit("main", 137),
 				pass(second), failed("main", "liveness", nil), exit("main", 143),
@@ -91,7 +91,7 @@ func TestStories(t *testing.T) {
 				"32s Start main", "32s Started main: Container started",
 			},
 		},
-		"restarts for a probe wait once they come faster than their delay": {
+		"frequent restarts for probe wait": {
 			steps: []step{
 				advance,
 				failed("main", "liveness", nil), exit("main", 0), pass(second),
@@ -108,7 +108,7 @@ func TestStories(t *testing.T) {
 				"2s " + backOff, "12s Start main", "12s Started main: Container started",
 			},
 		},
-		"a probe's own grace": {
+		"grace period of probe": {
 			edits: []func(*corev1.Pod){never},
 			steps: []step{
 				advance, failed("main", "startup", &corev1.Probe{TerminationGracePeriodSeconds: &seconds}), pass(time.Minute),
@@ -118,7 +118,7 @@ func TestStories(t *testing.T) {
 				"0s Killing main: Container main failed startup probe", "0s Terminate main", "5s Kill main",
 			},
 		},
-		"no grace is two seconds": {
+		"no grace period is two seconds": {
 			edits: []func(*corev1.Pod){grace(0)},
 			steps: []step{advance, stop, pass(time.Minute)},
 			want: []string{
@@ -126,7 +126,7 @@ func TestStories(t *testing.T) {
 				"0s Killing main: Stopping container main", "0s Terminate main", "2s Kill main",
 			},
 		},
-		"a stopped pod starts nothing": {
+		"stopped pod starts nothing": {
 			steps: []step{advance, exit("main", 1), exit("main", 1), stop, pass(time.Hour)},
 			want: []string{
 				"0s Start main", "0s Started main: Container started",
@@ -134,7 +134,7 @@ func TestStories(t *testing.T) {
 			},
 			done: true,
 		},
-		"preStop takes of the grace": {
+		"preStop counts towards grace period": {
 			edits: []func(*corev1.Pod){hooks(corev1.Lifecycle{PreStop: execHook()})},
 			steps: []step{advance, stop, pass(10 * second), hook("main", nil), pass(time.Minute)},
 			want: []string{
@@ -142,7 +142,7 @@ func TestStories(t *testing.T) {
 				"0s Killing main: Stopping container main", "0s RunHook main 30s", "10s Terminate main", "30s Kill main",
 			},
 		},
-		"preStop that does not end": {
+		"preStop does not end": {
 			edits: []func(*corev1.Pod){hooks(corev1.Lifecycle{PreStop: execHook()})},
 			steps: []step{advance, stop, pass(time.Minute)},
 			want: []string{
@@ -150,7 +150,7 @@ func TestStories(t *testing.T) {
 				"0s Killing main: Stopping container main", "0s RunHook main 30s", "30s Terminate main", "32s Kill main",
 			},
 		},
-		"preStop that fails": {
+		"preStop fails": {
 			edits: []func(*corev1.Pod){hooks(corev1.Lifecycle{PreStop: execHook()})},
 			steps: []step{advance, stop, hook("main", errors.New("no"))},
 			want: []string{
@@ -172,10 +172,10 @@ func TestStories(t *testing.T) {
 			edits: []func(*corev1.Pod){hooks(corev1.Lifecycle{PostStart: execHook(), PreStop: execHook()})},
 			steps: []step{
 				advance, stop,
-				// The end of postStart is not taken for that of preStop.
-				func(b *bench) {
-					c := b.machine.Container("main")
-					b.did(b.machine.HookEnded(b.now, "main", c.ID, c.Spec.Lifecycle.PostStart, nil))
+				// The end of postStart does not count as the end of preStop.
+				func(s *scenario) {
+					c := s.machine.Container("main")
+					s.take(s.machine.HookEnded(s.now, "main", c.ID, c.Spec.Lifecycle.PostStart, nil))
 				},
 				pass(second), hook("main", nil),
 			},
@@ -184,7 +184,7 @@ func TestStories(t *testing.T) {
 				"0s Killing main: Stopping container main", "0s RunHook main 30s", "1s Terminate main",
 			},
 		},
-		"init containers run one after the other": {
+		"init containers run in order": {
 			edits: []func(*corev1.Pod){inits("a", "b")},
 			steps: []step{advance, exit("a", 1), pass(second), exit("a", 0), exit("b", 0)},
 			want: []string{
@@ -192,7 +192,7 @@ func TestStories(t *testing.T) {
 				"1s Start b", "1s Started b: Container started", "1s Start main", "1s Started main: Container started",
 			},
 		},
-		"a failed init container ends a pod that is never restarted": {
+		"failed init container with restart policy Never": {
 			edits: []func(*corev1.Pod){never, inits("side", "a")},
 			steps: []step{advance, startup("side"), exit("a", 1), exit("side", 0)},
 			want: []string{
@@ -201,7 +201,7 @@ func TestStories(t *testing.T) {
 			},
 			done: true,
 		},
-		"a sidecar's startup probe lets the next one start": {
+		"next init container starts after startup probe of sidecar": {
 			edits: []func(*corev1.Pod){inits("side", "a")},
 			steps: []step{advance, pass(second), startup("side"), pass(second), exit("a", 0)},
 			want: []string{
@@ -209,7 +209,7 @@ func TestStories(t *testing.T) {
 				"2s Start main", "2s Started main: Container started",
 			},
 		},
-		"a sidecar restarts whatever the policy, and the pod stays initialized": {
+		"sidecar restarts with restart policy Never": {
 			edits: []func(*corev1.Pod){never, inits("side", "a")},
 			steps: []step{advance, startup("side"), exit("a", 0), failed("side", "liveness", nil), exit("side", 143), exit("side", 0)},
 			want: []string{
@@ -220,7 +220,7 @@ func TestStories(t *testing.T) {
 				"0s Start side", "0s Started side: Container started",
 			},
 		},
-		"sidecars end last and in reverse": {
+		"sidecars stop last and in reverse order": {
 			edits: []func(*corev1.Pod){inits("side-a", "side-b")},
 			steps: []step{
 				advance, startup("side-a"), startup("side-b"), stop, pass(second), exit("main", 0),
@@ -235,7 +235,7 @@ func TestStories(t *testing.T) {
 			},
 			done: true,
 		},
-		"sidecars don't wait longer than the grace": {
+		"sidecars wait no longer than grace period": {
 			edits: []func(*corev1.Pod){inits("side")},
 			steps: []step{advance, startup("side"), stop, pass(time.Minute)},
 			want: []string{
@@ -244,15 +244,15 @@ func TestStories(t *testing.T) {
 				"30s Terminate side", "30s Kill main", "32s Kill side",
 			},
 		},
-		"what is told of a start that has ended counts for nothing": {
+		"events of earlier run ignored": {
 			steps: []step{
 				advance, exit("main", 1),
-				func(b *bench) {
-					b.did(b.machine.ProbeFailed(b.now, "main", "main-0", "liveness", nil))
-					b.did(b.machine.StartupSucceeded(b.now, "main", "main-0"))
-					b.did(b.machine.HookEnded(b.now, "main", "main-0", nil, nil))
-					b.did(b.machine.ContainerEnded(b.now, "main", lifecycle.Exit{ID: "main-0"}))
-					b.machine.ReadinessChanged("main", "main-0", false)
+				func(s *scenario) {
+					s.take(s.machine.ProbeFailed(s.now, "main", "main-0", "liveness", nil))
+					s.take(s.machine.StartupSucceeded(s.now, "main", "main-0"))
+					s.take(s.machine.HookEnded(s.now, "main", "main-0", nil, nil))
+					s.take(s.machine.ContainerExited(s.now, "main", lifecycle.ContainerExit{ID: "main-0"}))
+					s.machine.ReadinessChanged("main", "main-0", false)
 				},
 				advance,
 			},
@@ -262,15 +262,15 @@ func TestStories(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, test.edits...)
-			for _, s := range test.steps {
-				s(b)
+			s := newScenario(t, test.edits...)
+			for _, next := range test.steps {
+				next(s)
 			}
-			if diff := cmp.Diff(test.want, b.log); diff != "" {
-				t.Errorf("what was asked for (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, s.log); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if got := b.machine.Done(); got != test.done {
-				t.Errorf("done is %t, want %t", got, test.done)
+			if got := s.machine.Done(); got != test.done {
+				t.Errorf("Done() = %t, want %t", got, test.done)
 			}
 		})
 	}

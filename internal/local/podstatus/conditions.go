@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
-// Reasons of the kubelet's conditions.
+// The reasons of the kubelet's conditions.
 const (
 	reasonCompleted      = "PodCompleted"
 	reasonFailed         = "PodFailed"
@@ -24,9 +24,9 @@ const (
 	reasonGatesNotReady  = "ReadinessGatesNotReady"
 )
 
-// conditions returns the kubelet's conditions, then the others that the pod has. A
-// condition whose status stays keeps the time of its transition.
-func conditions(now time.Time, pod *corev1.Pod, machine *lifecycle.Pod, status corev1.PodStatus) []corev1.PodCondition {
+// conditions returns the kubelet's conditions, then the pod's other conditions. A condition
+// keeps its last transition time if its status does not change.
+func conditions(now time.Time, pod *corev1.Pod, machine *lifecycle.PodMachine, status corev1.PodStatus) []corev1.PodCondition {
 	containersReady := containersReady(machine, status)
 	ours := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue},
@@ -37,19 +37,20 @@ func conditions(now time.Time, pod *corev1.Pod, machine *lifecycle.Pod, status c
 	}
 	for i := range ours {
 		ours[i].LastTransitionTime = metav1.NewTime(now)
-		if before := find(pod.Status.Conditions, ours[i].Type); before != nil && before.Status == ours[i].Status {
+		if before := Condition(pod.Status.Conditions, ours[i].Type); before != nil && before.Status == ours[i].Status {
 			ours[i].LastTransitionTime = before.LastTransitionTime
 		}
 	}
 	for _, c := range pod.Status.Conditions {
-		if find(ours, c.Type) == nil {
+		if Condition(ours, c.Type) == nil {
 			ours = append(ours, c)
 		}
 	}
 	return ours
 }
 
-func find(all []corev1.PodCondition, conditionType corev1.PodConditionType) *corev1.PodCondition {
+// Condition returns the condition of a type, or nil.
+func Condition(all []corev1.PodCondition, conditionType corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(all, func(c corev1.PodCondition) bool { return c.Type == conditionType })
 	if i < 0 {
 		return nil
@@ -57,7 +58,7 @@ func find(all []corev1.PodCondition, conditionType corev1.PodConditionType) *cor
 	return &all[i]
 }
 
-// condition is True, or False where there is a reason against it.
+// condition returns a condition that is False if it has a reason, and True otherwise.
 func condition(conditionType corev1.PodConditionType, reason, message string) corev1.PodCondition {
 	status := corev1.ConditionTrue
 	if reason != "" {
@@ -66,14 +67,14 @@ func condition(conditionType corev1.PodConditionType, reason, message string) co
 	return corev1.PodCondition{Type: conditionType, Status: status, Reason: reason, Message: message}
 }
 
-func initialized(machine *lifecycle.Pod, phase corev1.PodPhase) corev1.PodCondition {
+func initialized(machine *lifecycle.PodMachine, phase corev1.PodPhase) corev1.PodCondition {
 	if phase == corev1.PodSucceeded {
 		return corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, Reason: reasonCompleted}
 	}
 	var incomplete []string
 	if !machine.Initialized() {
 		for _, c := range machine.Containers() {
-			if c.Init && !complete(c) {
+			if c.Init && !c.Initialized() {
 				incomplete = append(incomplete, c.Spec.Name)
 			}
 		}
@@ -85,15 +86,7 @@ func initialized(machine *lifecycle.Pod, phase corev1.PodPhase) corev1.PodCondit
 	return condition(corev1.PodInitialized, "", "")
 }
 
-// complete is whether an init container has done its part.
-func complete(c *lifecycle.Container) bool {
-	if c.Sidecar {
-		return c.Phase == lifecycle.Running && c.Startup
-	}
-	return c.Phase == lifecycle.Exited && c.Exit.Code == 0
-}
-
-func containersReady(machine *lifecycle.Pod, status corev1.PodStatus) corev1.PodCondition {
+func containersReady(machine *lifecycle.PodMachine, status corev1.PodStatus) corev1.PodCondition {
 	switch status.Phase {
 	case corev1.PodSucceeded:
 		return condition(corev1.ContainersReady, reasonCompleted, "")
@@ -102,8 +95,7 @@ func containersReady(machine *lifecycle.Pod, status corev1.PodStatus) corev1.Pod
 	}
 	var unready []string
 	for _, c := range machine.Containers() {
-		up := c.Phase == lifecycle.Running || c.Phase == lifecycle.Stopping
-		if (!c.Init || c.Sidecar) && (!up || !c.Ready) {
+		if (!c.Init || c.Sidecar) && (!c.Up() || !c.Ready) {
 			unready = append(unready, c.Spec.Name)
 		}
 	}
@@ -113,14 +105,15 @@ func containersReady(machine *lifecycle.Pod, status corev1.PodStatus) corev1.Pod
 	return condition(corev1.ContainersReady, "", "")
 }
 
-// ready is whether all containers are, and every readiness gate has its condition True.
+// ready returns the condition Ready: all containers are ready, and the condition of every
+// readiness gate is True.
 func ready(pod *corev1.Pod, containersReady corev1.PodCondition) corev1.PodCondition {
 	if containersReady.Status != corev1.ConditionTrue {
 		return condition(corev1.PodReady, containersReady.Reason, containersReady.Message)
 	}
 	var missing []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		switch c := find(pod.Status.Conditions, gate.ConditionType); {
+		switch c := Condition(pod.Status.Conditions, gate.ConditionType); {
 		case c == nil:
 			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 		case c.Status != corev1.ConditionTrue:

@@ -1,9 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstatus says what a pod's status is, as the kubelet writes it: phase,
-// conditions, and the containers' states, from what the pod's containers have gone
-// through. It is pure.
+// Package podstatus computes a pod's status from its state machine, as the kubelet does:
+// the phase, the conditions and the containers' statuses. It is pure.
 package podstatus
 
 import (
@@ -16,19 +15,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
-// idPrefix stands before container IDs, where the name of the runtime stands in a cluster.
+// idPrefix is the prefix of container IDs. In a cluster it is the name of the runtime.
 const idPrefix = "local://"
 
-// Reasons of waiting containers.
+// The reasons of waiting containers.
 const (
 	reasonCreating     = "ContainerCreating"
 	reasonInitializing = "PodInitializing"
 	reasonCrashLoop    = "CrashLoopBackOff"
 )
 
-// Of returns the status of the pod at now. What the pod's status says of its addresses and
-// start stays, and so do conditions that are not the kubelet's.
-func Of(now time.Time, pod *corev1.Pod, machine *lifecycle.Pod) corev1.PodStatus {
+// Of returns the status of the pod at now. It keeps the addresses and the start time of the
+// current status, and conditions that are not the kubelet's.
+func Of(now time.Time, pod *corev1.Pod, machine *lifecycle.PodMachine) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 	for _, c := range machine.Containers() {
@@ -45,8 +44,8 @@ func Of(now time.Time, pod *corev1.Pod, machine *lifecycle.Pod) corev1.PodStatus
 }
 
 // container returns the status of one container.
-func container(pod *corev1.Pod, machine *lifecycle.Pod, c *lifecycle.Container) corev1.ContainerStatus {
-	running := c.Phase == lifecycle.Running || c.Phase == lifecycle.Stopping
+func container(pod *corev1.Pod, machine *lifecycle.PodMachine, c *lifecycle.ContainerMachine) corev1.ContainerStatus {
+	running := c.Up()
 	started := running && c.Startup
 	status := corev1.ContainerStatus{
 		Name:         c.Spec.Name,
@@ -58,7 +57,7 @@ func container(pod *corev1.Pod, machine *lifecycle.Pod, c *lifecycle.Container) 
 	if c.ID != "" {
 		status.ContainerID = idPrefix + c.ID
 	}
-	last := c.Last
+	last := c.LastExit
 	switch {
 	case running:
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.StartedAt)}
@@ -87,7 +86,7 @@ func container(pod *corev1.Pod, machine *lifecycle.Pod, c *lifecycle.Container) 
 	return status
 }
 
-func terminated(exit *lifecycle.Exit) *corev1.ContainerStateTerminated {
+func terminated(exit *lifecycle.ContainerExit) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{
 		ExitCode:    exit.Code,
 		Signal:      exit.Signal,
@@ -100,23 +99,22 @@ func terminated(exit *lifecycle.Exit) *corev1.ContainerStateTerminated {
 }
 
 // phase returns the pod's phase.
-func phase(machine *lifecycle.Pod) corev1.PodPhase {
+func phase(machine *lifecycle.PodMachine) corev1.PodPhase {
 	running, failed, stopped, waiting := 0, 0, 0, 0
 	for _, c := range machine.Containers() {
-		up := c.Phase == lifecycle.Running || c.Phase == lifecycle.Stopping
 		switch {
 		case c.Init && !c.Sidecar && c.Phase == lifecycle.Exited && c.Exit.Code != 0 && machine.Ended():
 			return corev1.PodFailed
-		case c.Init && (!c.Sidecar || !up):
-		case up:
+		case c.Init && (!c.Sidecar || !c.Up()):
+		case c.Up():
 			running++
 		case c.Exit != nil:
 			stopped++
 			if c.Exit.Code != 0 {
 				failed++
 			}
-		case c.Last != nil:
-			// It starts again: a pod that has run never goes back to Pending.
+		case c.LastExit != nil:
+			// It is restarting. A pod that has run never returns to Pending.
 			stopped++
 		default:
 			waiting++

@@ -13,12 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/internal/local/backoff"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/podstatus"
 )
 
-// begin is when everything happens.
+// begin returns the time of all events.
 func begin() time.Time { return time.Unix(1_000_000, 0) }
 
 func podOf(policy corev1.RestartPolicy, names ...string) *corev1.Pod {
@@ -51,22 +50,22 @@ func hooked(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// happen takes a machine through words: start NAME, hooked NAME, exit NAME CODE, started
-// NAME, ready NAME, stop.
-func happen(m *lifecycle.Pod, words ...string) {
+// apply applies events to a machine: start NAME, hooked NAME, exit NAME CODE, started NAME,
+// ready NAME, stop.
+func apply(m *lifecycle.PodMachine, events ...string) {
 	m.Advance(begin())
-	for _, word := range words {
+	for _, event := range events {
 		var verb, name string
 		var code int32
-		_, _ = fmt.Sscanf(word, "%s %s %d", &verb, &name, &code)
+		_, _ = fmt.Sscanf(event, "%s %s %d", &verb, &name, &code)
 		c := m.Container(name)
 		switch verb {
 		case "start":
-			m.Begun(begin(), name, fmt.Sprintf("%s-%d", name, c.Starts))
+			m.ContainerStarted(begin(), name, fmt.Sprintf("%s-%d", name, c.Starts))
 		case "hooked":
 			m.HookEnded(begin(), name, c.ID, c.Spec.Lifecycle.PostStart, nil)
 		case "exit":
-			m.ContainerEnded(begin(), name, lifecycle.Exit{ID: c.ID, Code: code, FinishedAt: begin()})
+			m.ContainerExited(begin(), name, lifecycle.ContainerExit{ID: c.ID, Code: code, FinishedAt: begin()})
 		case "started":
 			m.StartupSucceeded(begin(), name, c.ID)
 		case "ready":
@@ -78,8 +77,9 @@ func happen(m *lifecycle.Pod, words ...string) {
 	}
 }
 
-// told writes a status as one line each: phase, containers, conditions.
-func told(status corev1.PodStatus) []string {
+// format returns a status in lines: the phase, the containers, and the conditions that are
+// not True or have a reason.
+func format(status corev1.PodStatus) []string {
 	lines := []string{string(status.Phase)}
 	for _, c := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
 		state := "?"
@@ -108,9 +108,9 @@ func told(status corev1.PodStatus) []string {
 func TestOf(t *testing.T) {
 	const always, never = corev1.RestartPolicyAlways, corev1.RestartPolicyNever
 	for name, test := range map[string]struct {
-		pod  *corev1.Pod
-		what []string
-		want []string
+		pod    *corev1.Pod
+		events []string
+		want   []string
 	}{
 		"not started": {
 			pod: podOf(always, "main a"),
@@ -121,11 +121,11 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"running and ready": {
-			pod: podOf(always, "main a"), what: []string{"start a"},
+			pod: podOf(always, "main a"), events: []string{"start a"},
 			want: []string{"Running", "a: Running started=true ready=true restarts=0"},
 		},
-		"one of two ready": {
-			pod: podOf(always, "main a", "probed b"), what: []string{"start a", "start b"},
+		"one of two containers ready": {
+			pod: podOf(always, "main a", "probed b"), events: []string{"start a", "start b"},
 			want: []string{
 				"Running", "a: Running started=true ready=true restarts=0", "b: Running started=true ready=false restarts=0",
 				"Ready=False ContainersNotReady containers with unready status: [b]",
@@ -133,19 +133,19 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"readiness probe succeeded": {
-			pod: podOf(always, "probed b"), what: []string{"start b", "ready b"},
+			pod: podOf(always, "probed b"), events: []string{"start b", "ready b"},
 			want: []string{"Running", "b: Running started=true ready=true restarts=0"},
 		},
-		"a restarted container whose postStart hook runs": {
-			pod: hooked(podOf(always, "main a")), what: []string{"start a", "hooked a", "exit a 1", "start a"},
+		"postStart hook runs after restart": {
+			pod: hooked(podOf(always, "main a")), events: []string{"start a", "hooked a", "exit a 1", "start a"},
 			want: []string{
 				"Running", "a: ContainerCreating started=false ready=false restarts=1 last=1",
 				"Ready=False ContainersNotReady containers with unready status: [a]",
 				"ContainersReady=False ContainersNotReady containers with unready status: [a]",
 			},
 		},
-		"in the crash loop": {
-			pod: podOf(always, "main a"), what: []string{"start a", "exit a 1", "start a", "exit a 2"},
+		"crash loop": {
+			pod: podOf(always, "main a"), events: []string{"start a", "exit a 1", "start a", "exit a 2"},
 			want: []string{
 				"Running", "a: CrashLoopBackOff started=false ready=false restarts=1 last=2",
 				"Ready=False ContainersNotReady containers with unready status: [a]",
@@ -153,14 +153,14 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"succeeded": {
-			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 0", "exit b 0"},
+			pod: podOf(never, "main a", "main b"), events: []string{"start a", "start b", "exit a 0", "exit b 0"},
 			want: []string{
 				"Succeeded", "a: Completed 0 started=false ready=false restarts=0", "b: Completed 0 started=false ready=false restarts=0",
 				"Initialized=True PodCompleted", "Ready=False PodCompleted", "ContainersReady=False PodCompleted",
 			},
 		},
-		"one failed, one runs": {
-			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 1"},
+		"one failed, one running": {
+			pod: podOf(never, "main a", "main b"), events: []string{"start a", "start b", "exit a 1"},
 			want: []string{
 				"Running", "a: Error 1 started=false ready=false restarts=0", "b: Running started=true ready=true restarts=0",
 				"Ready=False ContainersNotReady containers with unready status: [a]",
@@ -168,14 +168,14 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"failed": {
-			pod: podOf(never, "main a", "main b"), what: []string{"start a", "start b", "exit a 1", "exit b 0"},
+			pod: podOf(never, "main a", "main b"), events: []string{"start a", "start b", "exit a 1", "exit b 0"},
 			want: []string{
 				"Failed", "a: Error 1 started=false ready=false restarts=0", "b: Completed 0 started=false ready=false restarts=0",
 				"Ready=False PodFailed", "ContainersReady=False PodFailed",
 			},
 		},
-		"init container runs": {
-			pod: podOf(always, "init i", "side s", "main a"), what: []string{"start i"},
+		"init container running": {
+			pod: podOf(always, "init i", "side s", "main a"), events: []string{"start i"},
 			want: []string{
 				"Pending", "i: Running started=true ready=false restarts=0",
 				"s: PodInitializing started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
@@ -184,8 +184,8 @@ func TestOf(t *testing.T) {
 				"ContainersReady=False ContainersNotReady containers with unready status: [s a]",
 			},
 		},
-		"sidecar has not started": {
-			pod: podOf(always, "init i", "side s", "main a"), what: []string{"start i", "exit i 0", "start s"},
+		"sidecar not started": {
+			pod: podOf(always, "init i", "side s", "main a"), events: []string{"start i", "exit i 0", "start s"},
 			want: []string{
 				"Pending", "i: Completed 0 started=false ready=true restarts=0",
 				"s: Running started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
@@ -194,8 +194,8 @@ func TestOf(t *testing.T) {
 				"ContainersReady=False ContainersNotReady containers with unready status: [s a]",
 			},
 		},
-		"sidecar restarts": {
-			pod: podOf(always, "side s", "main a"), what: []string{"start s", "started s", "start a", "exit s 1", "start s"},
+		"sidecar restarting": {
+			pod: podOf(always, "side s", "main a"), events: []string{"start s", "started s", "start a", "exit s 1", "start s"},
 			want: []string{
 				"Running", "s: Running started=false ready=false restarts=1 last=1", "a: Running started=true ready=true restarts=0",
 				"Ready=False ContainersNotReady containers with unready status: [s]",
@@ -203,7 +203,7 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"init container failed": {
-			pod: podOf(never, "init i", "main a"), what: []string{"start i", "exit i 1"},
+			pod: podOf(never, "init i", "main a"), events: []string{"start i", "exit i 1"},
 			want: []string{
 				"Failed", "i: Error 1 started=false ready=false restarts=0", "a: PodInitializing started=false ready=false restarts=0",
 				"Initialized=False ContainersNotInitialized containers with incomplete status: [i]",
@@ -211,11 +211,11 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"being stopped": {
-			pod: podOf(always, "main a"), what: []string{"start a", "stop"},
+			pod: podOf(always, "main a"), events: []string{"start a", "stop"},
 			want: []string{"Running", "a: Running started=true ready=true restarts=0"},
 		},
 		"stopped": {
-			pod: podOf(always, "main a"), what: []string{"start a", "stop", "exit a 143"},
+			pod: podOf(always, "main a"), events: []string{"start a", "stop", "exit a 143"},
 			want: []string{
 				"Failed", "a: Error 143 started=false ready=false restarts=0",
 				"Ready=False PodFailed", "ContainersReady=False PodFailed",
@@ -223,9 +223,9 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			machine := lifecycle.New(test.pod, backoff.Policy{})
-			happen(machine, test.what...)
-			got := told(podstatus.Of(begin(), test.pod, machine))
+			machine := lifecycle.New(test.pod, lifecycle.CrashLoop{})
+			apply(machine, test.events...)
+			got := format(podstatus.Of(begin(), test.pod, machine))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -236,41 +236,41 @@ func TestOf(t *testing.T) {
 func TestReadinessGates(t *testing.T) {
 	const gate = corev1.PodConditionType("game.io/idle")
 	for name, test := range map[string]struct {
-		has  []corev1.PodCondition
-		want []string
+		conditions []corev1.PodCondition
+		want       []string
 	}{
 		"no condition": {
 			want: []string{`Ready=False ReadinessGatesNotReady corresponding condition of pod readiness gate "game.io/idle" does not exist.`},
 		},
 		"not true": {
-			has: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionUnknown}},
+			conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionUnknown}},
 			want: []string{
 				`Ready=False ReadinessGatesNotReady the status of pod readiness gate "game.io/idle" is not "True", but Unknown`,
 				"game.io/idle=Unknown",
 			},
 		},
-		"true": {has: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionTrue}}},
+		"true": {conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionTrue}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(corev1.RestartPolicyAlways, "main a")
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
-			pod.Status.Conditions = test.has
-			machine := lifecycle.New(pod, backoff.Policy{})
-			happen(machine, "start a")
+			pod.Status.Conditions = test.conditions
+			machine := lifecycle.New(pod, lifecycle.CrashLoop{})
+			apply(machine, "start a")
 			want := append([]string{"Running", "a: Running started=true ready=true restarts=0"}, test.want...)
-			if diff := cmp.Diff(want, told(podstatus.Of(begin(), pod, machine))); diff != "" {
+			if diff := cmp.Diff(want, format(podstatus.Of(begin(), pod, machine))); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestTransitionTimesStay(t *testing.T) {
+func TestUnchangedConditionKeepsTransitionTime(t *testing.T) {
 	pod := podOf(corev1.RestartPolicyAlways, "probed a")
-	machine := lifecycle.New(pod, backoff.Policy{})
-	happen(machine, "start a")
+	machine := lifecycle.New(pod, lifecycle.CrashLoop{})
+	apply(machine, "start a")
 	pod.Status = podstatus.Of(begin(), pod, machine)
-	happen(machine, "ready a")
+	apply(machine, "ready a")
 	later := begin().Add(time.Minute)
 	for _, c := range podstatus.Of(later, pod, machine).Conditions {
 		want := begin()
@@ -278,7 +278,7 @@ func TestTransitionTimesStay(t *testing.T) {
 			want = later
 		}
 		if !c.LastTransitionTime.Time.Equal(want) {
-			t.Errorf("%s changed at %s, want %s", c.Type, c.LastTransitionTime, want)
+			t.Errorf("%s: last transition time %s, want %s", c.Type, c.LastTransitionTime, want)
 		}
 	}
 }
