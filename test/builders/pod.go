@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builders makes the objects that tests speak of, each valid and complete
-// after its constructor, so that a test names only what it is about.
+// Package builders builds the objects that tests use. Each constructor returns a valid and
+// complete object, so that a test states only what it is about.
 package builders
 
 import (
@@ -74,7 +74,7 @@ func (b *PodBuilder) NodeSelector(key, value string) *PodBuilder {
 	return b
 }
 
-// Unsaved takes off what only an API server gives: UID and resource version.
+// Unsaved removes the fields that the API server sets: UID and resource version.
 func (b *PodBuilder) Unsaved() *PodBuilder {
 	b.pod.UID, b.pod.ResourceVersion = "", ""
 	return b
@@ -118,7 +118,7 @@ func (b *PodBuilder) Container(name string, ports ...corev1.ContainerPort) *PodB
 	return b
 }
 
-// InitContainer adds an init container, a restartable one where sidecar is true.
+// InitContainer adds an init container, which is restartable if sidecar is true.
 func (b *PodBuilder) InitContainer(name string, sidecar bool, ports ...corev1.ContainerPort) *PodBuilder {
 	c := corev1.Container{Name: name, Image: "busybox:1.35", Ports: ports}
 	if sidecar {

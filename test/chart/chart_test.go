@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// key names an object of a rendering.
+// key identifies a rendered object.
 type key struct{ Kind, Namespace, Name string }
 
-// TestSameAsConfig holds the two ways to install together. Hooks are Helm's alone.
-func TestSameAsConfig(t *testing.T) {
+// TestChartMatchesConfig compares the chart with config/default. Only the chart has hooks.
+func TestChartMatchesConfig(t *testing.T) {
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/default"))
-	// Helm makes the namespace itself, on the user's word.
+	// Helm creates the namespace with --create-namespace.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system")))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -39,12 +39,12 @@ func withoutHooks(objects map[key]map[string]any) map[key]map[string]any {
 	return objects
 }
 
-// TestNamespace holds every reference to a namespace to that of the release.
+// TestNamespace checks that every reference to a namespace is to that of the release.
 func TestNamespace(t *testing.T) {
 	for _, values := range []string{"", everything, "featureGates: {EnablePodProbeMarkerOnServerless: true}"} {
 		rendered := string(template(t, tool(t, "helm"), "elsewhere", "--values", valuesFile(t, values)))
 		if strings.Contains(rendered, "seamark-system") {
-			t.Error("a release in the namespace elsewhere names seamark-system")
+			t.Error("a release in the namespace elsewhere refers to seamark-system")
 		}
 		for k := range parse(t, []byte(rendered)) {
 			if k.Namespace != "" && k.Namespace != "elsewhere" {
@@ -54,7 +54,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestValues holds each value to what it is said to change.
+// TestValues checks the effect of each value.
 func TestValues(t *testing.T) {
 	const (
 		pod       = "spec.template.spec."
@@ -75,59 +75,59 @@ func TestValues(t *testing.T) {
 		path   string
 		want   any
 	}{
-		"manager image":           {"image.registry=r,image.tag=t", manager, container + "image", "r/seamark-manager:t"},
-		"agent image":             {"image.registry=r,image.tag=t", agent, container + "image", "r/seamark-agent:t"},
-		"manager repository":      {"manager.image.repository=x/y", manager, container + "image", "docker.io/seamark/x/y"},
-		"agent digest":            {"agent.image.digest=" + digest, agent, container + "image", "docker.io/seamark/seamark-agent@" + digest},
-		"manager digest":          {"manager.image.digest=" + digest, manager, container + "image", "docker.io/seamark/seamark-manager@" + digest},
-		"agent repository":        {"agent.image.repository=z", agent, container + "image", "docker.io/seamark/z"},
-		"pull policy":             {"image.pullPolicy=Always", agent, container + "imagePullPolicy", "Always"},
-		"pull secret":             {"imagePullSecrets[0].name=s", agent, pod + "imagePullSecrets.0.name", "s"},
-		"pull secret of the job":  {"imagePullSecrets[0].name=s", namespaced("Job", "seamark-uninstall"), pod + "imagePullSecrets.0.name", "s"},
-		"manager replicas":        {"manager.replicas=3", manager, "spec.replicas", int64(3)},
-		"one manager's budget":    {"manager.replicas=1", namespaced("PodDisruptionBudget", name), "spec", nil},
-		"no budget":               {"manager.podDisruptionBudget.enabled=false", namespaced("PodDisruptionBudget", name), "spec", nil},
-		"manager flag":            {"manager.extraArgs={-v=2}", manager, container + "args.0", "-v=2"},
-		"agent flag":              {"agent.extraArgs={-v=2}", agent, container + "args.1", "-v=2"},
-		"manager affinity":        {"manager.affinity.nodeAffinity.a=b", manager, pod + "affinity.nodeAffinity.a", "b"},
-		"agent affinity":          {"agent.affinity.podAffinity.a=b", agent, pod + "affinity.podAffinity.a", "b"},
-		"manager annotation":      {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
-		"agent annotation":        {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
-		"manager label":           {"manager.podLabels.a=b", manager, labels + "a", "b"},
-		"agent label":             {"agent.podLabels.a=b", agent, labels + "a", "b"},
-		"manager node":            {"manager.nodeSelector.a=b", manager, pod + "nodeSelector.a", "b"},
-		"agent node":              {"agent.nodeSelector.a=b", agent, pod + "nodeSelector.a", "b"},
-		"manager toleration":      {"manager.tolerations[0].key=a", manager, pod + "tolerations.0.key", "a"},
-		"agent toleration":        {"agent.tolerations[0].key=a", agent, pod + "tolerations.0.key", "a"},
-		"manager priority":        {"manager.priorityClassName=p", manager, pod + "priorityClassName", "p"},
-		"agent without priority":  {"agent.priorityClassName=", agent, pod + "priorityClassName", nil},
-		"manager variable":        {"manager.env[0].name=A,manager.env[0].value=b", manager, container + "env.0.value", "b"},
-		"agent variable":          {"agent.env[0].name=A,agent.env[0].value=b", agent, container + "env.1.value", "b"},
-		"manager memory":          {"manager.resources.limits.memory=1Gi", manager, container + "env.0.value", "921MiB"},
-		"manager memory, odd":     {"manager.resources.limits.memory=1e9", manager, container + "env", nil},
-		"agent memory":            {"agent.resources.limits.memory=100Mi", agent, container + "resources.limits.memory", "100Mi"},
-		"manager memory, by hand": {"manager.resources.limits.memory=1Gi,manager.env[0].name=GOMEMLIMIT,manager.env[0].value=1GiB", manager, container + "env.0.value", "1GiB"},
-		"agent memory, of Go":     {"agent.resources.limits.memory=100Mi", agent, container + "env.1.value", "90MiB"},
-		"manager configuration":   {"manager.config.logging.verbosity=2", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
-		"manager's file":          {"manager.config.logging.verbosity=2", manager, pod + "volumes.0.configMap.name", name},
-		"gates, in the file":      {"featureGates.PodProbeMarkerGate=false", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
-		"agent configuration":     {"agent.config.execConcurrency=4", agent, container + "args.1", "--config=/etc/seamark/agent.yaml"},
-		"agent's file":            {"agent.config.execConcurrency=4", agent, pod + "volumes.1.configMap.name", "seamark-agent"},
-		"agent socket":            {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
-		"agent port":              {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
-		"agent port's flag":       {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
-		"agent folder":            {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
-		"agent rollout":           {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
-		"no CRDs":                 {"crds.install=false", markers, "metadata.name", nil},
-		"no quota":                {"priorityClassQuota=false", namespaced("ResourceQuota", "seamark-priority-classes"), "spec", nil},
-		"no network policy":       {"networkPolicy.enabled=false", namespaced("NetworkPolicy", name), "spec", nil},
-		"who reads metrics":       {"networkPolicy.metricsFrom[0].podSelector.a=b", namespaced("NetworkPolicy", name), "spec.ingress.1.from.0.podSelector.a", "b"},
-		"ingress alone":           {"networkPolicy.enabled=true", namespaced("NetworkPolicy", name), "spec.policyTypes.1", nil},
-		"egress":                  {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.egress.0.ports.0.port", int64(443)},
-		"egress, in the types":    {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.policyTypes.1", "Egress"},
-		"no clean-up":             {"uninstall.cleanUp=false", namespaced("Job", "seamark-uninstall"), "spec", nil},
-		"time of the clean-up":    {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), "spec.activeDeadlineSeconds", int64(60)},
-		"program of the clean-up": {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), container + "args.1", "--timeout=55s"},
+		"manager image":            {"image.registry=r,image.tag=t", manager, container + "image", "r/seamark-manager:t"},
+		"agent image":              {"image.registry=r,image.tag=t", agent, container + "image", "r/seamark-agent:t"},
+		"manager repository":       {"manager.image.repository=x/y", manager, container + "image", "docker.io/seamark/x/y"},
+		"agent digest":             {"agent.image.digest=" + digest, agent, container + "image", "docker.io/seamark/seamark-agent@" + digest},
+		"manager digest":           {"manager.image.digest=" + digest, manager, container + "image", "docker.io/seamark/seamark-manager@" + digest},
+		"agent repository":         {"agent.image.repository=z", agent, container + "image", "docker.io/seamark/z"},
+		"pull policy":              {"image.pullPolicy=Always", agent, container + "imagePullPolicy", "Always"},
+		"pull secret":              {"imagePullSecrets[0].name=s", agent, pod + "imagePullSecrets.0.name", "s"},
+		"job's pull secret":        {"imagePullSecrets[0].name=s", namespaced("Job", "seamark-uninstall"), pod + "imagePullSecrets.0.name", "s"},
+		"manager replicas":         {"manager.replicas=3", manager, "spec.replicas", int64(3)},
+		"budget of one replica":    {"manager.replicas=1", namespaced("PodDisruptionBudget", name), "spec", nil},
+		"no budget":                {"manager.podDisruptionBudget.enabled=false", namespaced("PodDisruptionBudget", name), "spec", nil},
+		"manager flag":             {"manager.extraArgs={-v=2}", manager, container + "args.0", "-v=2"},
+		"agent flag":               {"agent.extraArgs={-v=2}", agent, container + "args.1", "-v=2"},
+		"manager affinity":         {"manager.affinity.nodeAffinity.a=b", manager, pod + "affinity.nodeAffinity.a", "b"},
+		"agent affinity":           {"agent.affinity.podAffinity.a=b", agent, pod + "affinity.podAffinity.a", "b"},
+		"manager annotation":       {"manager.podAnnotations.a=b", manager, notes + "a", "b"},
+		"agent annotation":         {"agent.podAnnotations.a=b", agent, notes + "a", "b"},
+		"manager label":            {"manager.podLabels.a=b", manager, labels + "a", "b"},
+		"agent label":              {"agent.podLabels.a=b", agent, labels + "a", "b"},
+		"manager node":             {"manager.nodeSelector.a=b", manager, pod + "nodeSelector.a", "b"},
+		"agent node":               {"agent.nodeSelector.a=b", agent, pod + "nodeSelector.a", "b"},
+		"manager toleration":       {"manager.tolerations[0].key=a", manager, pod + "tolerations.0.key", "a"},
+		"agent toleration":         {"agent.tolerations[0].key=a", agent, pod + "tolerations.0.key", "a"},
+		"manager priority":         {"manager.priorityClassName=p", manager, pod + "priorityClassName", "p"},
+		"agent without priority":   {"agent.priorityClassName=", agent, pod + "priorityClassName", nil},
+		"manager variable":         {"manager.env[0].name=A,manager.env[0].value=b", manager, container + "env.0.value", "b"},
+		"agent variable":           {"agent.env[0].name=A,agent.env[0].value=b", agent, container + "env.1.value", "b"},
+		"manager memory":           {"manager.resources.limits.memory=1Gi", manager, container + "env.0.value", "921MiB"},
+		"manager memory, decimal":  {"manager.resources.limits.memory=1e9", manager, container + "env", nil},
+		"agent memory":             {"agent.resources.limits.memory=100Mi", agent, container + "resources.limits.memory", "100Mi"},
+		"manager memory, own env":  {"manager.resources.limits.memory=1Gi,manager.env[0].name=GOMEMLIMIT,manager.env[0].value=1GiB", manager, container + "env.0.value", "1GiB"},
+		"agent memory limit of Go": {"agent.resources.limits.memory=100Mi", agent, container + "env.1.value", "90MiB"},
+		"manager configuration":    {"manager.config.logging.verbosity=2", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
+		"manager config volume":    {"manager.config.logging.verbosity=2", manager, pod + "volumes.0.configMap.name", name},
+		"feature gate":             {"featureGates.PodProbeMarkerGate=false", manager, container + "args.0", "--config=/etc/seamark/manager.yaml"},
+		"agent configuration":      {"agent.config.execConcurrency=4", agent, container + "args.1", "--config=/etc/seamark/agent.yaml"},
+		"agent config volume":      {"agent.config.execConcurrency=4", agent, pod + "volumes.1.configMap.name", "seamark-agent"},
+		"agent socket":             {"agent.criEndpoint=unix:///run/x", agent, container + "args.1", "--cri-endpoint=unix:///run/x"},
+		"agent port":               {"agent.port=1234", agent, container + "ports.0.hostPort", int64(1234)},
+		"agent port flag":          {"agent.port=1234", agent, container + "args.1", "--metrics-bind-address=:1234"},
+		"agent folder":             {"agent.runtimeFolder=/x", agent, pod + "volumes.0.hostPath.path", "/x"},
+		"agent rollout":            {"agent.maxUnavailable=2", agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(2)},
+		"no CRDs":                  {"crds.install=false", markers, "metadata.name", nil},
+		"no quota":                 {"priorityClassQuota=false", namespaced("ResourceQuota", "seamark-priority-classes"), "spec", nil},
+		"no network policy":        {"networkPolicy.enabled=false", namespaced("NetworkPolicy", name), "spec", nil},
+		"metrics clients":          {"networkPolicy.metricsFrom[0].podSelector.a=b", namespaced("NetworkPolicy", name), "spec.ingress.1.from.0.podSelector.a", "b"},
+		"ingress only":             {"networkPolicy.enabled=true", namespaced("NetworkPolicy", name), "spec.policyTypes.1", nil},
+		"egress":                   {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.egress.0.ports.0.port", int64(443)},
+		"egress policy type":       {"networkPolicy.egress[0].ports[0].port=443", namespaced("NetworkPolicy", name), "spec.policyTypes.1", "Egress"},
+		"no cleanup":               {"uninstall.cleanUp=false", namespaced("Job", "seamark-uninstall"), "spec", nil},
+		"cleanup deadline":         {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), "spec.activeDeadlineSeconds", int64(60)},
+		"cleanup timeout":          {"uninstall.timeoutSeconds=60", namespaced("Job", "seamark-uninstall"), container + "args.1", "--timeout=55s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, helm, "ns", "--set", test.set))
@@ -139,8 +139,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// at returns the value at path, whose steps are keys of maps and indices of lists, or
-// nil if there is none.
+// at returns the value at path, whose steps are map keys and list indices, or nil if there
+// is none.
 func at(value any, path []string) any {
 	for _, step := range path {
 		switch v := value.(type) {
@@ -159,13 +159,13 @@ func at(value any, path []string) any {
 	return value
 }
 
-// template renders the chart with helm for a release in the namespace.
+// template renders the chart for a release in the namespace.
 func template(t *testing.T, helm, namespace string, args ...string) []byte {
 	t.Helper()
 	return output(t, helm, append([]string{"template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
 }
 
-// tool returns the path of one of the tools that hack/tools pins.
+// tool returns the path of a tool that hack/tools pins.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	return strings.TrimSpace(string(output(t, "go", "tool", "-modfile=hack/tools/go.mod", "-n", name)))
@@ -184,8 +184,8 @@ func output(t *testing.T, name string, args ...string) []byte {
 	return stdout.Bytes()
 }
 
-// parse reads a rendering, without what Helm alone puts on objects and with one tag for
-// all images of ours.
+// parse decodes rendered manifests and normalizes them: it removes Helm's own labels and
+// annotations, and the tags of Seamark's images.
 func parse(t *testing.T, rendered []byte) map[key]map[string]any {
 	t.Helper()
 	objects := map[key]map[string]any{}
@@ -197,7 +197,7 @@ func parse(t *testing.T, rendered []byte) map[key]map[string]any {
 			return objects
 		}
 		if err != nil {
-			t.Fatalf("parsing: %v", err)
+			t.Fatalf("parse: %v", err)
 		}
 		if object.Object == nil {
 			continue
@@ -205,7 +205,7 @@ func parse(t *testing.T, rendered []byte) map[key]map[string]any {
 		normalize(object)
 		k := key{object.GetKind(), object.GetNamespace(), object.GetName()}
 		if _, twice := objects[k]; twice {
-			t.Errorf("%v is there twice", k)
+			t.Errorf("%v is rendered twice", k)
 		}
 		objects[k] = object.Object
 	}

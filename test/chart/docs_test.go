@@ -10,7 +10,7 @@ import (
 )
 
 // TestDocumentedValues renders the chart with each set of values that docs/install.md
-// advises.
+// recommends.
 func TestDocumentedValues(t *testing.T) {
 	page, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
@@ -18,7 +18,7 @@ func TestDocumentedValues(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.+?)^```$").FindAllSubmatch(page, -1)
 	if len(blocks) < 2 {
-		t.Fatalf("%d sets of values, want those for a small and for a large cluster", len(blocks))
+		t.Fatalf("found %d sets of values, want those for a small and for a large cluster", len(blocks))
 	}
 	for _, block := range blocks {
 		parse(t, template(t, tool(t, "helm"), "ns", "--values", valuesFile(t, string(block[1]))))

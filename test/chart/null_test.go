@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNullValues sets every value to null that the schema lets be missing, as users do to
-// be rid of a default, with all features off and with all of them on.
+// TestNullValues sets every optional value to null, as users do to remove a default, with all
+// features off and with all features on.
 func TestNullValues(t *testing.T) {
 	content, err := os.ReadFile("../../charts/seamark/values.yaml")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestNullValues(t *testing.T) {
 	helm := tool(t, "helm")
 	for name, values := range map[string]string{"off": "", "on": everything} {
 		t.Run(name, func(t *testing.T) {
-			// Features that are on have settings of their own.
+			// Enabled features have settings of their own.
 			nulls, err := yaml.Marshal(optional(root, root, defaults, values != ""))
 			if err != nil {
 				t.Fatal(err)
@@ -37,15 +37,15 @@ func TestNullValues(t *testing.T) {
 			parse(t, rendered)
 			for _, bad := range []string{"<nil>", "<no value>", "%!"} {
 				if i := bytes.Index(rendered, []byte(bad)); i >= 0 {
-					t.Errorf("with\n%sthe chart has %s", nulls, rendered[max(0, i-200):i+20])
+					t.Errorf("with the values\n%sthe chart renders %s", nulls, rendered[max(0, i-200):i+20])
 				}
 			}
 		})
 	}
 }
 
-// optional returns the values with null for all that may be missing: for whole sections,
-// or for what is in them.
+// optional returns the values with null for everything that the schema does not require: for
+// whole sections or, if within is set, for what is in them.
 func optional(root, s *schema, values map[string]any, within bool) map[string]any {
 	nulls := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMarkerAuthorEnforcement holds the value to what it does to the policy's binding,
-// and to nothing else.
+// TestMarkerAuthorEnforcement checks that the value changes the binding of this policy and no
+// other.
 func TestMarkerAuthorEnforcement(t *testing.T) {
 	helm := tool(t, "helm")
 	policy := key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-marker-author"}
@@ -27,7 +27,7 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 				t.Errorf("the binding's actions (-want +got):\n%s", diff)
 			}
 			if _, there := objects[policy]; there != (want != nil) {
-				t.Errorf("the policy is there: %t", there)
+				t.Errorf("the policy exists: %t", there)
 			}
 			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-events"} {
 				k := key{Kind: binding.Kind, Name: name}

@@ -19,7 +19,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
-// schema is the part of a JSON schema that the tests look at.
+// schema is the part of a JSON schema that the tests read.
 type schema struct {
 	Ref                  string             `json:"$ref"`
 	Description          string             `json:"description"`
@@ -44,7 +44,7 @@ func readSchema(t *testing.T) *schema {
 	return root
 }
 
-// resolve follows a reference. A description beside it is that of the place.
+// resolve follows a reference. A description next to the reference takes precedence.
 func (s *schema) resolve(root *schema) *schema {
 	if s.Ref == "" {
 		return s
@@ -56,8 +56,8 @@ func (s *schema) resolve(root *schema) *schema {
 	return &resolved
 }
 
-// TestSchemaIsClosed holds every object of the schema to known properties, each with a
-// description. Objects of Kubernetes that users hand through are open.
+// TestSchemaIsClosed checks that every object of the schema allows known properties only, each
+// with a description. Kubernetes objects that are passed through are open.
 func TestSchemaIsClosed(t *testing.T) {
 	root := readSchema(t)
 	var walk func(path string, s *schema)
@@ -67,7 +67,7 @@ func TestSchemaIsClosed(t *testing.T) {
 			t.Errorf("%s has no description", path)
 		}
 		if len(s.Properties) > 0 && string(s.AdditionalProperties) != "false" {
-			t.Errorf("%s takes unknown properties", path)
+			t.Errorf("%s allows unknown properties", path)
 		}
 		if s.Items != nil && len(s.Items.Properties) > 0 {
 			for _, name := range slices.Sorted(maps.Keys(s.Items.Properties)) {
@@ -81,9 +81,9 @@ func TestSchemaIsClosed(t *testing.T) {
 	walk("", root)
 }
 
-// TestSchemaAndValues holds each value to a place in the schema and a comment, and each
-// place in the schema to a value. Fields of free maps and of component configurations have
-// their defaults elsewhere.
+// TestSchemaAndValues checks that each value is in the schema and has a comment, and that each
+// property of the schema has a value. Free-form maps and component configurations have their
+// defaults elsewhere.
 func TestSchemaAndValues(t *testing.T) {
 	content, err := os.ReadFile("../../charts/seamark/values.yaml")
 	if err != nil {
@@ -116,21 +116,21 @@ func TestSchemaAndValues(t *testing.T) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if here := strings.TrimPrefix(path+"."+name, "."); values[name] == nil && here != "global" {
-				t.Errorf("%s is in the schema alone", here)
+				t.Errorf("%s is in the schema but not in values.yaml", here)
 			}
 		}
 	}
 	walk("", root, document.Content[0])
 }
 
-// structured tells whether the chart itself says what is below a value.
+// structured reports whether the chart defines the fields below a value.
 func structured(path string) bool {
 	last := path[strings.LastIndex(path, ".")+1:]
 	return !slices.Contains([]string{"config", "resources", "nodeSelector", "affinity", "featureGates"}, last)
 }
 
-// TestSchemaOfConfigurations holds the fields of component configurations that the chart
-// takes to those that the programs have, but for what the chart sets itself.
+// TestSchemaOfConfigurations checks that the chart accepts the fields of the component
+// configurations, except those that the chart sets itself.
 func TestSchemaOfConfigurations(t *testing.T) {
 	root := readSchema(t)
 	for component, test := range map[string]struct {
@@ -185,8 +185,8 @@ func propertiesOf(root, s *schema) map[string]any {
 	return properties
 }
 
-// TestRefusals holds mistakes to messages that name the value and what is allowed.
-func TestRefusals(t *testing.T) {
+// TestRejectedValues checks that error messages name the value and what is allowed.
+func TestRejectedValues(t *testing.T) {
 	helm := tool(t, "helm")
 	for set, want := range map[string]string{
 		"managr.replicas=3":                              "additional properties 'managr' not allowed",
@@ -217,23 +217,23 @@ func TestRefusals(t *testing.T) {
 			command.Dir = "../.."
 			out, err := command.CombinedOutput()
 			if err == nil {
-				t.Fatal("it is accepted")
+				t.Fatal("the values were accepted")
 			}
 			if !strings.Contains(string(out), want) {
-				t.Errorf("the message is\n%swant it to say %q", out, want)
+				t.Errorf("message:\n%swant it to contain %q", out, want)
 			}
 		})
 	}
 }
 
-// TestParentChart lets a chart that includes this one have global values.
+// TestParentChart checks that a parent chart can have global values.
 func TestParentChart(t *testing.T) {
 	template(t, tool(t, "helm"), "ns", "--set", "global.region=eu")
 }
 
-// TestConfigurationRolls has a changed configuration change the pods, and an unchanged one
-// leave them.
-func TestConfigurationRolls(t *testing.T) {
+// TestConfigurationChangeRollsPods checks that a changed configuration changes the pod
+// template, and an unchanged configuration does not.
+func TestConfigurationChangeRollsPods(t *testing.T) {
 	helm := tool(t, "helm")
 	digests := map[string]bool{}
 	for _, level := range []string{"1", "2", "2"} {
@@ -243,6 +243,6 @@ func TestConfigurationRolls(t *testing.T) {
 		digests[at(manager, path).(string)] = true
 	}
 	if len(digests) != 2 {
-		t.Errorf("%d digests of 2 configurations", len(digests))
+		t.Errorf("got %d digests of 2 configurations", len(digests))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// everything turns all of the chart's features on.
+// everything enables all features of the chart.
 const everything = `
 featureGates: {EnablePodProbeMarkerOnServerless: true}
 serverless: {webhook: {certificates: certManager}}
@@ -33,10 +33,10 @@ manager: {config: {logging: {verbosity: 1}}}
 agent: {config: {logging: {verbosity: 1}}}
 `
 
-// TestPods holds every pod of the chart, those of hooks among them, to what Kubernetes'
-// restricted standard asks and to a root that nothing is written to, but for what the
+// TestPodSecurity checks that every pod of the chart, including those of hooks, meets the
+// restricted Pod Security Standard and has a read-only root file system, except for what the
 // agent needs.
-func TestPods(t *testing.T) {
+func TestPodSecurity(t *testing.T) {
 	got := map[string][]string{}
 	for k, object := range parse(t, template(t, tool(t, "helm"), "ns", "--values", valuesFile(t, everything))) {
 		spec := at(object, []string{"spec", "template", "spec"})
@@ -59,11 +59,11 @@ func TestPods(t *testing.T) {
 		"DaemonSet seamark-agent":    {"host network", "host port 10357", "host path /run", "user 0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the pods have beyond the least (-want +got):\n%s", diff)
+		t.Errorf("privileges of the pods (-want +got):\n%s", diff)
 	}
 }
 
-// valuesFile writes values to a file for helm.
+// valuesFile writes values to a temporary file.
 func valuesFile(t *testing.T, values string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -73,7 +73,7 @@ func valuesFile(t *testing.T, values string) string {
 	return file
 }
 
-// grants returns what a pod has beyond the least.
+// grants lists the privileges of a pod.
 func grants(pod *corev1.PodSpec) []string {
 	var all []string
 	add := func(granted bool, format string, args ...any) {
@@ -85,7 +85,7 @@ func grants(pod *corev1.PodSpec) []string {
 		return []string{"no security context"}
 	}
 	add(pod.HostNetwork, "host network")
-	add(pod.HostPID || pod.HostIPC, "processes or IPC of the host")
+	add(pod.HostPID || pod.HostIPC, "host PID or IPC namespace")
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		for _, port := range c.Ports {
 			add(port.HostPort != 0, "host port %d", port.HostPort)
@@ -94,12 +94,12 @@ func grants(pod *corev1.PodSpec) []string {
 		if s == nil {
 			s = &corev1.SecurityContext{}
 		}
-		add(s.Privileged != nil && *s.Privileged, "privileges")
+		add(s.Privileged != nil && *s.Privileged, "privileged")
 		add(s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, "privilege escalation")
-		add(s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, "a root to write to")
+		add(s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, "writable root file system")
 		add(s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0, "capabilities")
 		for _, mount := range c.VolumeMounts {
-			add(!mount.ReadOnly, "%s to write to", mount.MountPath)
+			add(!mount.ReadOnly, "writable %s", mount.MountPath)
 		}
 	}
 	for _, volume := range pod.Volumes {
@@ -109,8 +109,8 @@ func grants(pod *corev1.PodSpec) []string {
 	}
 	user := pod.SecurityContext.RunAsUser
 	add(user == nil || *user == 0, "user 0")
-	add(user != nil && *user != 0 && (pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot), "perhaps root")
+	add(user != nil && *user != 0 && (pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot), "possibly root")
 	profile := pod.SecurityContext.SeccompProfile
-	add(profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault, "every system call")
+	add(profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault, "no seccomp profile")
 	return all
 }

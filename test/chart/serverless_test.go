@@ -12,7 +12,7 @@ import (
 
 const gate = "featureGates.EnablePodProbeMarkerOnServerless=true"
 
-// hookKinds are the kinds of the objects that are there for the webhook alone.
+// hookKinds returns the kinds of the objects that exist only for the webhook.
 func hookKinds(objects map[key]map[string]any) map[string]bool {
 	kinds := map[string]bool{}
 	for k := range objects {
@@ -23,9 +23,9 @@ func hookKinds(objects map[key]map[string]any) map[string]bool {
 	return kinds
 }
 
-// TestServerlessAsConfig holds the two ways to turn the gate on together, but for how the
-// manager is told: the chart has a configuration file where config/ has a flag.
-func TestServerlessAsConfig(t *testing.T) {
+// TestServerlessMatchesConfig compares the chart with config/serverless, except for how the
+// gate is set: the chart uses a configuration file, config/ uses a flag.
+func TestServerlessMatchesConfig(t *testing.T) {
 	const name = "seamark-manager"
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/serverless"))
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", gate)))
@@ -52,7 +52,7 @@ func TestServerlessAsConfig(t *testing.T) {
 	}
 }
 
-func TestWebhookInstalledWithTheGateOnly(t *testing.T) {
+func TestWebhookRequiresGate(t *testing.T) {
 	all := map[string]bool{
 		"MutatingWebhookConfiguration": true, "Service": true,
 		"Secret": true, "Role": true, "RoleBinding": true, "ClusterRole": true, "ClusterRoleBinding": true,
@@ -61,10 +61,10 @@ func TestWebhookInstalledWithTheGateOnly(t *testing.T) {
 		set  string
 		want map[string]bool
 	}{
-		"by default":    {"manager.replicas=2", map[string]bool{}},
-		"with the gate": {gate, all},
-		"switched off":  {"featureGates.EnablePodProbeMarkerOnServerless=false", map[string]bool{}},
-		"by cert-manager": {gate + ",serverless.webhook.certificates=certManager", map[string]bool{
+		"default":       {"manager.replicas=2", map[string]bool{}},
+		"gate enabled":  {gate, all},
+		"gate disabled": {"featureGates.EnablePodProbeMarkerOnServerless=false", map[string]bool{}},
+		"cert-manager": {gate + ",serverless.webhook.certificates=certManager", map[string]bool{
 			"MutatingWebhookConfiguration": true, "Service": true, "Issuer": true, "Certificate": true,
 		}},
 	} {
@@ -88,18 +88,18 @@ func TestServerlessValues(t *testing.T) {
 		path   string
 		want   any
 	}{
-		"never refuses": {gate, configuration, hook + "failurePolicy", "Ignore"},
+		"never rejects": {gate, configuration, hook + "failurePolicy", "Ignore"},
 		"timeout":       {gate + ",serverless.webhook.timeoutSeconds=5", configuration, hook + "timeoutSeconds", int64(5)},
 		"namespaces": {gate + ",serverless.webhook.excludedNamespaces={ops,kube-system}", configuration,
 			hook + "namespaceSelector.matchExpressions.0.values", []any{"kube-system", "ns", "ops"}},
-		"service":     {gate, configuration, hook + "clientConfig.service.namespace", "ns"},
-		"port":        {gate, manager, "spec.template.spec.containers.0.ports.2.containerPort", int64(9443)},
-		"injected":    {byCertManager, configuration, "metadata.annotations", map[string]any{"cert-manager.io/inject-ca-from": "ns/seamark-webhook"}},
-		"mounted":     {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook-certificate"},
-		"let through": {gate, key{Kind: "NetworkPolicy", Namespace: "ns", Name: "seamark-manager"}, "spec.ingress.1.ports.0.port", "webhook"},
-		// A Secret of another name than Helm's own, which a change of mind would find in its way.
-		"their secret": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.secretName", "seamark-webhook-certificate"},
-		"certificate":  {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
+		"service":        {gate, configuration, hook + "clientConfig.service.namespace", "ns"},
+		"port":           {gate, manager, "spec.template.spec.containers.0.ports.2.containerPort", int64(9443)},
+		"CA injection":   {byCertManager, configuration, "metadata.annotations", map[string]any{"cert-manager.io/inject-ca-from": "ns/seamark-webhook"}},
+		"volume":         {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook-certificate"},
+		"network policy": {gate, key{Kind: "NetworkPolicy", Namespace: "ns", Name: "seamark-manager"}, "spec.ingress.1.ports.0.port", "webhook"},
+		// The name differs from the chart's own Secret, so that users can switch back and forth.
+		"secret":      {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.secretName", "seamark-webhook-certificate"},
+		"certificate": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
@@ -108,8 +108,8 @@ func TestServerlessValues(t *testing.T) {
 			}
 		})
 	}
-	told := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]
-	file, _ := at(any(told), []string{"data", "manager.yaml"}).(string)
+	configMap := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]
+	file, _ := at(any(configMap), []string{"data", "manager.yaml"}).(string)
 	for _, part := range []string{"EnablePodProbeMarkerOnServerless: true", "certificates: certManager"} {
 		if !strings.Contains(file, part) {
 			t.Errorf("the manager's configuration lacks %q:\n%s", part, file)

@@ -11,21 +11,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// command is a command of a document, and what it is expected to print.
+// command is a command of a document and its expected output.
 type command struct {
 	source string
-	// line of the document on which it begins.
+	// line is the line of the document on which the command begins.
 	line int
-	// output are the lines below it, none if it is not compared.
+	// output holds the expected lines. If it is empty, the output is not compared.
 	output []string
-	// statements are how many commands the shell makes of it, and calls the words of each
-	// program that it calls, as far as they are literal.
+	// statements is the number of shell statements. calls holds the literal words of each
+	// program call.
 	statements int
 	calls      [][]string
 }
 
-// splitCommands reads a block: commands behind the prompt, and their output. Without a
-// prompt all lines are commands.
+// splitCommands splits a block into commands, which follow the prompt, and their output.
+// If prompt is empty, all lines are commands.
 func splitCommands(block string, firstLine int, prompt string) ([]command, error) {
 	lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
 	var out []command
@@ -33,7 +33,7 @@ func splitCommands(block string, firstLine int, prompt string) ([]command, error
 		source, is := strings.CutPrefix(lines[i], prompt)
 		switch {
 		case !is && len(out) == 0:
-			return nil, fmt.Errorf("the block begins with %q and not with a command: put %q before it", lines[i], prompt)
+			return nil, fmt.Errorf("the block begins with %q, not with a command: add the prompt %q", lines[i], prompt)
 		case !is:
 			last := &out[len(out)-1]
 			last.output = append(last.output, lines[i])
@@ -56,7 +56,7 @@ func splitCommands(block string, firstLine int, prompt string) ([]command, error
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("a block without a command")
+		return nil, fmt.Errorf("the block has no command")
 	}
 	for i := range out {
 		for n := len(out[i].output); n > 0 && strings.TrimSpace(out[i].output[n-1]) == ""; n-- {
@@ -66,7 +66,7 @@ func splitCommands(block string, firstLine int, prompt string) ([]command, error
 	return out, nil
 }
 
-// incomplete says whether the shell would ask for another line.
+// incomplete reports whether the shell would prompt for another line.
 func incomplete(source string) bool {
 	if trimmed := strings.TrimRight(source, "\\"); (len(source)-len(trimmed))%2 == 1 {
 		return true
@@ -78,7 +78,7 @@ func incomplete(source string) bool {
 func parseCommand(source string) (command, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(source+"\n"), "")
 	if err != nil {
-		return command{}, fmt.Errorf("no command of the shell: %w", err)
+		return command{}, fmt.Errorf("parse shell command: %w", err)
 	}
 	c := command{source: source, statements: len(file.Stmts)}
 	syntax.Walk(file, func(node syntax.Node) bool {
@@ -94,8 +94,8 @@ func parseCommand(source string) (command, error) {
 	return c, nil
 }
 
-// makeTargets are the targets that the command makes, nil if it calls another program
-// than make.
+// makeTargets returns the make targets of the command, or nil if it also calls a program
+// other than make.
 func (c command) makeTargets() []string {
 	var targets []string
 	for _, call := range c.calls {
@@ -111,27 +111,27 @@ func (c command) makeTargets() []string {
 	return targets
 }
 
-// onlyLooks says whether the command changes nothing, so that a reader who does not see
-// yet what stands there looks again. Of several commands in one line the last alone would
-// be judged, so they don't count.
-func (c command) onlyLooks() bool {
+// readOnly reports whether the command changes nothing, so that it can be repeated until its
+// output matches. A line with several statements does not count, because only the exit code
+// of the last one would be checked.
+func (c command) readOnly() bool {
 	if c.statements > 1 {
 		return false
 	}
-	looks := 0
+	reads := 0
 	for _, call := range c.calls {
 		switch {
 		case call[0] == "curl", call[0] == "kubectl" && slices.Contains([]string{"get", "describe", "logs", "events", "top"}, kubectlVerb(call)):
-			looks++
+			reads++
 		case slices.Contains([]string{"jq", "grep", "sort", "uniq", "head", "tail", "cut", "wc", "awk", "tr", "base64", "column"}, call[0]):
 		default:
 			return false
 		}
 	}
-	return looks > 0
+	return reads > 0
 }
 
-// kubectlVerb is the first word that is no flag, nor the value of a flag before it.
+// kubectlVerb returns the first word that is neither a flag nor a flag's value.
 func kubectlVerb(call []string) string {
 	for i := 1; i < len(call); i++ {
 		if slices.Contains([]string{"-n", "--namespace", "--kubeconfig", "--context"}, call[i]) {

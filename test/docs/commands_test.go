@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// root is the root of the repository, absolute.
+// root is the absolute path of the repository's root.
 var root = func() string {
 	abs, err := filepath.Abs("../..")
 	if err != nil {
@@ -23,8 +23,8 @@ var root = func() string {
 	return abs
 }()
 
-// pages are the documents: README in its languages, those of the examples, and all below
-// docs.
+// pages returns the paths of the documents: the README in each language, the READMEs of the
+// examples, and all pages below docs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	out, err := filepath.Glob(filepath.Join(root, "README*.md"))
@@ -43,7 +43,7 @@ func pages(t *testing.T) []string {
 		must(t, err)
 	}
 	if len(out) < 3 {
-		t.Fatalf("found only %v", out)
+		t.Fatalf("found %d documents, want at least 3: %v", len(out), out)
 	}
 	return out
 }
@@ -55,8 +55,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// documents reads all pages. A page in another language has the commands of its original,
-// see TestLanguages, and so is not run.
+// documents reads all pages, except translations: they have the same commands as the
+// original (see TestChineseReadmeMatchesEnglish).
 func documents(t *testing.T) []document {
 	t.Helper()
 	var out []document
@@ -73,27 +73,28 @@ func documents(t *testing.T) []document {
 	return out
 }
 
-// TestCommands runs the commands of the documents: without SEAMARK_CLUSTER_DIR of those
-// that need no cluster, with it of those that do, the ones that change the installation last.
+// TestCommands runs the commands of the documents. If SEAMARK_CLUSTER_DIR is unset, it runs
+// the documents that need no cluster; otherwise, it runs the ones that need a cluster, and
+// last the ones that change the installation.
 func TestCommands(t *testing.T) {
 	clusterDir := os.Getenv("SEAMARK_CLUSTER_DIR")
 	kinds := []string{needsLocal}
 	if clusterDir != "" {
 		kinds = []string{needsCluster, needsInstallation}
 	}
-	w := newWorkplace(t, clusterDir)
+	w := newWorkspace(t, clusterDir)
 	all := documents(t)
 	for _, kind := range kinds {
 		for _, d := range all {
 			if d.needs == kind {
-				t.Run(d.name(), func(t *testing.T) { w.follow(t, d) })
+				t.Run(d.name(), func(t *testing.T) { w.run(t, d) })
 			}
 		}
 	}
 }
 
-// follow runs the commands of a document.
-func (w *workplace) follow(t *testing.T, d document) {
+// run runs the commands of a document.
+func (w *workspace) run(t *testing.T, d document) {
 	if d.needs == needsInstallation {
 		t.Cleanup(func() { w.reinstall(t) })
 	}
@@ -104,7 +105,7 @@ func (w *workplace) follow(t *testing.T, d document) {
 	defer func() {
 		for _, c := range d.finally {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), defaultTimeout)
-			// A shell of its own: that of the document may have ended.
+			// A separate shell: the document's shell may have exited.
 			if out, err := rooted(ctx, env, "bash", "-euo", "pipefail", "-c", c.source).CombinedOutput(); err != nil {
 				t.Errorf("%s:%d: finally: %s\n%v\n%s", d.path, c.line, c.source, err, out)
 			}
@@ -125,12 +126,12 @@ func (w *workplace) follow(t *testing.T, d document) {
 	}
 }
 
-// command runs one command, unless make runs it elsewhere.
-func (w *workplace) command(t *testing.T, s *shell, st step, c command, last bool) error {
+// command runs one command, unless it only makes targets that are covered elsewhere.
+func (w *workspace) command(t *testing.T, s *shell, st step, c command, last bool) error {
 	targets := c.makeTargets()
 	if !st.hidden && len(targets) > 0 && !slices.ContainsFunc(targets, func(target string) bool { return covered[target] == "" }) {
 		for _, target := range targets {
-			t.Logf("make %s is run by %s", target, covered[target])
+			t.Logf("make %s is covered by %s", target, covered[target])
 		}
 		return nil
 	}
@@ -142,21 +143,21 @@ func (w *workplace) command(t *testing.T, s *shell, st step, c command, last boo
 	return s.perform(ctx, c, st.fails && last)
 }
 
-// rooted is a command in the root of the repository.
+// rooted returns a command that runs in the repository's root.
 func rooted(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir, c.Env = root, env
 	return c
 }
 
-// The targets that covered names exist, and so do those that documents name.
-func TestMakeTargets(t *testing.T) {
+// TestMakeTargetsExist checks the targets in covered and those that documents use.
+func TestMakeTargetsExist(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	must(t, err)
 	exists := func(target string) bool { return strings.Contains("\n"+string(makefile), "\n"+target+":") }
 	for target := range covered {
 		if !exists(target) {
-			t.Errorf("covered names make %s, which the Makefile does not have", target)
+			t.Errorf("covered lists make %s, which is not in the Makefile", target)
 		}
 	}
 	for _, d := range documents(t) {
@@ -172,7 +173,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// name is the document's name as a test.
+// name returns the name of the document's subtest.
 func (d document) name() string {
 	return strings.ReplaceAll(strings.TrimPrefix(d.path, "docs/"), "/", "-")
 }

@@ -3,10 +3,10 @@
 
 package docs
 
-// covered are the targets of make that documents name and no document runs, with what
-// runs them. Other targets are run where they stand.
+// covered maps the make targets that documents show but do not run to what runs them. All
+// other targets are run as part of the document.
 var covered = map[string]string{
-	"run":               "its manifests by TestGameServer in test/local",
+	"run":               "TestGameServer in test/local, which runs the same manifests",
 	"test":              ".ci/run",
 	"test-unit":         "make test",
 	"test-local":        "make test",
@@ -17,10 +17,10 @@ var covered = map[string]string{
 	"verify":            ".ci/run",
 	"generate":          "make verify-generate",
 	"lint":              "make verify",
-	"fuzz":              "its targets, for less time, by make fuzz-short in make test",
-	"bench":             "nothing: it measures, and takes the machine to itself",
-	"demo":              "its parts: make install, the manifests by TestExamples in test/e2e, the story by the tests of hack/demo",
-	"demo-down":         "make cluster-down, which is all it is",
+	"fuzz":              "make fuzz-short in make test, for less time",
+	"bench":             "nothing: it measures, and needs the whole machine",
+	"demo":              "make install, TestExamples in test/e2e, and the tests of hack/demo",
+	"demo-down":         "make cluster-down, which is all it does",
 	"cluster-up":        "make install in make test-e2e",
 	"cluster-down":      "make test-e2e",
 	"images":            "make install in make test-e2e",

@@ -1,42 +1,41 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs runs every command that the documents show, as their reader would, and
-// compares what it prints with what they say it prints. Links are followed too.
+// Package docs runs every command in the documentation and compares its output with the
+// output that the page shows. It also checks links.
 //
-// Commands stand in fenced blocks of the language console and nowhere else: what reads as
-// one in another block is refused, and so are HTML and languages that are not known. A
-// line that begins with "$ " begins a command, which goes on over as many lines as the shell wants.
-// The lines up to the next command are its output on both streams; without any it is not
-// compared. Output matches line for line, where
+// Commands are in fenced code blocks of the language console. A command in any other block
+// is an error, and so are HTML and unknown languages. A line that begins with "$ " starts a
+// command, which continues for as many lines as the shell needs. The lines up to the next
+// command are its expected output, on stdout and stderr. If there are none, the output is
+// not compared. Output matches line by line:
 //
-//   - "..." is any text within a line, and as a line of its own any lines;
+//   - "..." matches any text within a line, and on a line of its own any number of lines;
 //   - blanks match any number of blanks;
-//   - generated pod names, durations, times, IPv4 addresses and UUIDs match anything of
-//     their form.
+//   - generated pod names, durations, times, IPv4 addresses and UUIDs match any value of the
+//     same form.
 //
-// The commands of a document run in one bash, in the root of the repository, so that
-// variables live on. It ends with the first command that fails. A command that only looks
-// (kubectl get, describe, logs and events, curl) is repeated until it prints what is
-// expected: its reader would look again as well. Whatever else has to be waited for, the
-// document waits for, with kubectl wait. Commands see
+// The commands of a document run in one bash process, in the root of the repository, so
+// variables are kept. The first command that fails ends the document. A read-only command
+// (kubectl get, describe, logs and events, curl) is repeated until its output matches, as a
+// reader would repeat it. A document must wait for anything else with kubectl wait.
+// Commands have
 //
-//   - a namespace of the document's own as the current one of kubectl;
-//   - the programs of the repository, kubectl, and helm at the pinned version. The
-//     latter gets the values that only the local cluster needs.
+//   - a namespace per document, as the current namespace of kubectl;
+//   - the programs of the repository, kubectl, and helm at the pinned version. helm receives
+//     the additional values of the local cluster.
 //
-// What make does is not run again where another test runs it, if the line calls nothing
-// else: covered lists the targets.
+// A command that only calls make is skipped if another test runs its targets (see covered).
 //
-// Comments say what the reader need not see:
+// HTML comments control a run:
 //
 //	<!-- needs: local -->         the commands need no cluster
-//	<!-- needs: cluster -->       they need a cluster with Seamark
-//	<!-- needs: installation -->  they change what is installed; made good afterwards
+//	<!-- needs: cluster -->       the commands need a cluster with Seamark
+//	<!-- needs: installation -->  the commands change the installation, which is restored afterwards
 //	<!-- not run: REASON -->      the next block can't be run here
 //	<!-- fails -->                the last command of the next block fails
-//	<!-- interrupt -->            that command runs until Ctrl-C, sent when its output is seen
-//	<!-- timeout: 5m -->          how long each command below may take, instead of two minutes
+//	<!-- interrupt -->            the last command runs until Ctrl-C, which is sent when its output matches
+//	<!-- timeout: 5m -->          the timeout of each command below, instead of two minutes
 //	<!-- run: COMMANDS -->        commands that are not shown
-//	<!-- finally: COMMANDS -->    the same, run at the end in any case
+//	<!-- finally: COMMANDS -->    commands that are not shown and always run at the end
 package docs

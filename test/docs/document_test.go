@@ -19,56 +19,56 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// What a document's commands need of the machine.
+// What a document's commands need.
 const (
-	// needsLocal is no cluster.
+	// needsLocal means that the commands need no cluster.
 	needsLocal = "local"
-	// needsCluster is a cluster with Seamark, which the document leaves installed.
+	// needsCluster means a cluster with Seamark, which the document does not change.
 	needsCluster = "cluster"
-	// needsInstallation is a cluster whose installation the document changes.
+	// needsInstallation means a cluster whose installation the document changes.
 	needsInstallation = "installation"
 )
 
-// defaultTimeout bounds a command of a document that says nothing else.
+// defaultTimeout is the timeout of a command if the document sets no other.
 const defaultTimeout = 2 * time.Minute
 
-// document is a page, as far as it is run.
+// document is the part of a page that is run.
 type document struct {
-	// path from the root of the repository.
+	// path is relative to the root of the repository.
 	path  string
 	needs string
-	// steps are the console blocks and the hidden commands, in order.
+	// steps holds the console blocks and the hidden commands, in order.
 	steps []step
-	// finally are the hidden commands that run at the end in any case.
+	// finally holds the hidden commands that always run at the end.
 	finally []command
 }
 
-// step is a console block, or hidden commands.
+// step is a console block or a group of hidden commands.
 type step struct {
 	commands []command
 	line     int
 	timeout  time.Duration
-	// hidden says that the reader does not see the commands.
+	// hidden is true for commands that the page does not show.
 	hidden bool
-	// notRun is why the block can't be run, empty if it is.
+	// notRun is the reason why the block is not run, or empty.
 	notRun string
-	// fails says that the last command ends with another exit code than 0.
+	// fails means that the last command must exit with a code other than 0.
 	fails bool
-	// interrupt says that the last command runs until Ctrl-C.
+	// interrupt means that the last command runs until Ctrl-C.
 	interrupt bool
 }
 
-// parser is a document that is being read.
+// parser holds the state of parsing a document.
 type parser struct {
 	document
 	source []byte
-	// next is what comments say of the block that comes next, on line nextLine.
+	// next holds the options that a comment on line nextLine sets for the next block.
 	next     step
 	nextLine int
 	timeout  time.Duration
 }
 
-// readDocument reads a page and checks the convention of package docs.
+// readDocument reads a page and checks the conventions of this package.
 func readDocument(path string) (document, error) {
 	source, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
@@ -95,7 +95,7 @@ func parseDocument(path string, source []byte) (document, error) {
 		return document{}, fmt.Errorf("%s:%d: no console block follows the comment", path, p.nextLine)
 	}
 	if p.needs == "" && len(p.steps) > 0 {
-		return document{}, fmt.Errorf("%s: has commands and does not say what they need: add <!-- needs: local|cluster|installation -->", path)
+		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|installation -->", path)
 	}
 	return p.document, nil
 }
@@ -104,7 +104,7 @@ func markdown(source []byte) ast.Node {
 	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
 }
 
-// line is the number of the node's first line.
+// line returns the number of the node's first line.
 func (p *parser) line(n ast.Node) int {
 	if n.Lines() == nil || n.Lines().Len() == 0 {
 		return 1
@@ -119,13 +119,13 @@ func (p *parser) block(n ast.Node) error {
 	case *ast.HTMLBlock:
 		return p.comment(n)
 	case *ast.CodeBlock:
-		return fmt.Errorf("an indented block: fence it, as console if it holds commands")
+		return fmt.Errorf("an indented code block: use a fenced block, with the language console if it has commands")
 	case *ast.FencedCodeBlock:
 		language := string(n.Language(p.source))
 		if language == "console" {
 			return p.console(n)
 		}
-		if err := foreign(language, string(n.Lines().Value(p.source))); err != nil {
+		if err := checkOtherLanguage(language, string(n.Lines().Value(p.source))); err != nil {
 			return err
 		}
 	case *ast.Document, *ast.List, *ast.ListItem, *ast.TextBlock, *ast.Paragraph, *ast.Heading:
@@ -136,19 +136,19 @@ func (p *parser) block(n ast.Node) error {
 	return nil
 }
 
-// call finds a line that reads as a command: behind a prompt, or by the program's name.
+// call matches a line that looks like a command: after a prompt, or with a known program's name.
 var call = regexp.MustCompile(`(?m)^\s*(?:\$ |(?:[#%>] +)?(?:sudo +)?(?:apt-get|crictl|curl|git|go|helm|jq|kubectl|kustomize|make|seamark(?:-\w+)?|ssh|sudo) +\S)`)
 
-// foreign refuses commands in a block that is not run.
-func foreign(language, contents string) error {
+// checkOtherLanguage returns an error if a block that is not run has commands.
+func checkOtherLanguage(language, contents string) error {
 	switch language {
 	case "go", "json", "mermaid", "promql", "yaml":
 	case "":
 		if line := call.FindString(contents); line != "" {
-			return fmt.Errorf("a command in a block without a language, %q: make it console, so that it is run", line)
+			return fmt.Errorf("a command in a block without a language, %q: use the language console, so that it is run", line)
 		}
 	default:
-		return fmt.Errorf("a block of %s: make it console, so that it is run, or let it be of a language without commands", language)
+		return fmt.Errorf("a block of %s: use the language console, so that it is run, or a language without commands", language)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (p *parser) console(n *ast.FencedCodeBlock) error {
 	return nil
 }
 
-// comment reads an HTML comment. Other HTML is refused: what stands in it is not read.
+// comment parses an HTML comment. Other HTML is an error, because commands in it would not be found.
 func (p *parser) comment(n *ast.HTMLBlock) error {
 	raw := string(n.Lines().Value(p.source))
 	if n.HasClosure() {
@@ -174,7 +174,7 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 	}
 	raw = strings.TrimSpace(raw)
 	if !strings.HasPrefix(raw, "<!--") {
-		return fmt.Errorf("HTML, in which commands are not found: write Markdown")
+		return fmt.Errorf("HTML is not checked for commands: write Markdown")
 	}
 	raw = strings.TrimSuffix(strings.TrimPrefix(raw, "<!--"), "-->")
 	key, value, _ := strings.Cut(raw, ":")
@@ -199,7 +199,7 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 		return nil
 	case "not run":
 		if value == "" {
-			return fmt.Errorf("not run: without a reason")
+			return fmt.Errorf("not run: a reason is required")
 		}
 		p.next.notRun = value
 	case "fails":
@@ -207,7 +207,7 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 	case "interrupt":
 		p.next.interrupt = true
 	default:
-		return fmt.Errorf("unknown comment %q: known are needs, timeout, run, finally, not run, fails and interrupt", key)
+		return fmt.Errorf("unknown comment %q: must be one of needs, timeout, run, finally, not run, fails, interrupt", key)
 	}
 	p.nextLine = line
 	return nil
@@ -218,7 +218,7 @@ func (p *parser) need(value string) error {
 		return fmt.Errorf("needs: %q: must be local, cluster or installation", value)
 	}
 	if p.needs != "" {
-		return fmt.Errorf("needs: is said twice")
+		return fmt.Errorf("needs: is declared twice")
 	}
 	p.needs = value
 	return nil

@@ -18,8 +18,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// TestLinks follows every relative link of the documents to a file of the repository and
-// to a heading in it.
+// TestLinks checks that the file and the heading of every relative link exist.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	all = append(all, "hack/cluster/README.md")
@@ -29,7 +28,7 @@ func TestLinks(t *testing.T) {
 		must(t, err)
 		for _, link := range linksOf(source) {
 			links++
-			if err := follow(path, link); err != nil {
+			if err := checkLink(path, link); err != nil {
 				t.Errorf("%s: link %s: %v", path, link, err)
 			}
 		}
@@ -39,7 +38,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsListed finds each page below docs from its folder's README.
+// TestEveryPageIsListed checks that the README of each folder below docs links to all its pages.
 func TestEveryPageIsListed(t *testing.T) {
 	for _, page := range pages(t) {
 		list := filepath.Join(filepath.Dir(page), "README.md")
@@ -70,8 +69,8 @@ func linksOf(source []byte) []string {
 	return out
 }
 
-// follow checks a link of a page. Links to other sites are not asked for.
-func follow(page, link string) error {
+// checkLink checks a link of a page. It does not request links to other sites.
+func checkLink(page, link string) error {
 	target, err := url.Parse(link)
 	if err != nil || target.Scheme != "" {
 		return err
@@ -81,7 +80,7 @@ func follow(page, link string) error {
 		path = filepath.Join(filepath.Dir(path), filepath.FromSlash(target.Path))
 	}
 	if within, err := filepath.Rel(root, path); err != nil || strings.HasPrefix(within, "..") {
-		return fmt.Errorf("leaves the repository")
+		return fmt.Errorf("points outside the repository")
 	}
 	if _, err := os.Stat(path); err != nil || target.Fragment == "" {
 		return err
@@ -91,15 +90,15 @@ func follow(page, link string) error {
 		return err
 	}
 	if !anchors(source)[target.Fragment] {
-		return fmt.Errorf("no heading of that page has the anchor #%s", target.Fragment)
+		return fmt.Errorf("the page has no heading with the anchor #%s", target.Fragment)
 	}
 	return nil
 }
 
-// named finds the anchors that a page sets by itself.
+// named matches explicit anchors.
 var named = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 
-// anchors are the anchors of a page, as GitHub makes them of its headings.
+// anchors returns the anchors of a page, which GitHub generates from its headings.
 func anchors(source []byte) map[string]bool {
 	out := map[string]bool{}
 	for _, heading := range headings(source) {
@@ -140,7 +139,7 @@ func headings(source []byte) []heading {
 	return out
 }
 
-// plain is the text of a node without its markup.
+// plain returns the text of a node without markup.
 func plain(n ast.Node, source []byte) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -152,9 +151,9 @@ func plain(n ast.Node, source []byte) string {
 	return out.String()
 }
 
-// TestLanguages holds the Chinese README in step with the English one: the same headings
-// by level, the same blocks of code, the same links but for those to each other.
-func TestLanguages(t *testing.T) {
+// TestChineseReadmeMatchesEnglish checks that both READMEs have the same heading levels, code
+// blocks and links, except the links to each other.
+func TestChineseReadmeMatchesEnglish(t *testing.T) {
 	type shape struct {
 		Levels []int
 		Blocks []string
@@ -186,11 +185,11 @@ func TestLanguages(t *testing.T) {
 		return s
 	}
 	if diff := cmp.Diff(read("README.md"), read("README.zh.md")); diff != "" {
-		t.Errorf("README.zh.md is not in step with README.md (-en +zh):\n%s", diff)
+		t.Errorf("README.zh.md differs from README.md (-en +zh):\n%s", diff)
 	}
 }
 
-// comments of code are translated; so are the words of a diagram.
+// codeComment matches the comments in code, which are translated.
 var codeComment = regexp.MustCompile(`(?m)\s+# .*$`)
 
 func withoutComments(code string) string { return codeComment.ReplaceAllString(code, "") }

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// letters are those of the names that Kubernetes generates.
+// letters matches the characters of names that Kubernetes generates.
 const letters = `[bcdfghjklmnpqrstvwxz2456789]`
 
-// forms are what differs from run to run. The first that fits a place of the expected
-// text stands for anything of its form; its pattern is both what it is found and matched by.
+// forms are patterns of values that differ between runs. A value in the expected text that
+// matches a form matches any value of the first such form in the output.
 var forms = []string{
 	`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`,                      // UUIDs
 	`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`, // times
@@ -38,7 +38,7 @@ func compileForms() []*regexp.Regexp {
 	return out
 }
 
-// matches says whether the output is what the document shows, nil if it is.
+// matches returns an error if the output is not what the document shows.
 func matches(expected []string, output string) error {
 	if len(expected) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func matches(expected []string, output string) error {
 	pattern.WriteString(`\n*\z`)
 	re, err := regexp.Compile(pattern.String())
 	if err != nil {
-		return fmt.Errorf("the expected output: %w", err)
+		return fmt.Errorf("compile the expected output: %w", err)
 	}
 	if !strings.HasSuffix(output, "\n") {
 		output += "\n"
@@ -67,7 +67,7 @@ func matches(expected []string, output string) error {
 	return nil
 }
 
-// linePattern is the pattern of one line of expected output.
+// linePattern returns the pattern for one line of expected output.
 func linePattern(line string) string {
 	var out strings.Builder
 	out.WriteString(`[ \t]*`)

@@ -25,19 +25,19 @@ func TestParseDocument(t *testing.T) {
 		want   []seen
 		err    string
 	}{
-		"prose alone needs nothing": {source: "# Title\n\nWords, `code`.\n"},
+		"no commands": {source: "# Title\n\nWords, `code`.\n"},
 		"commands and output": {
 			source: needs + "```console\n$ one\nfirst\n\nsecond\n\n$ two\n```\n",
 			want:   []seen{{Commands: []string{"one", "two"}, Output: [][]string{{"first", "", "second"}, nil}}},
 		},
-		"lines that go on": {
+		"multi-line commands": {
 			source: needs + "```console\n$ a \\\n  b\n$ cat <<EOF\nx\nEOF\n$ for i in 1 2; do\necho $i\ndone\n1\n```\n",
 			want: []seen{{
 				Commands: []string{"a \\\n  b", "cat <<EOF\nx\nEOF", "for i in 1 2; do\necho $i\ndone"},
 				Output:   [][]string{nil, nil, {"1"}},
 			}},
 		},
-		"a block in a list": {
+		"block in a list": {
 			source: needs + "1. Do:\n\n   ```console\n   $ one\n   out\n   ```\n",
 			want:   []seen{{Commands: []string{"one"}, Output: [][]string{{"out"}}}},
 		},
@@ -49,22 +49,22 @@ func TestParseDocument(t *testing.T) {
 				{Fails: true, Timeout: 5 * time.Minute, Commands: []string{"b"}, Output: [][]string{nil}},
 			},
 		},
-		"no needs":                 {source: "```console\n$ a\n```\n", err: "does not say what they need"},
+		"no needs":                 {source: "```console\n$ a\n```\n", err: "does not declare what its commands need"},
 		"unknown needs":            {source: "<!-- needs: luck -->\n", err: `needs: "luck": must be local, cluster or installation`},
 		"unknown comment":          {source: "<!-- skip: it -->\n", err: `unknown comment " skip"`},
-		"not run without a reason": {source: "<!-- not run: -->\n", err: "without a reason"},
-		"a shell block":            {source: "```bash\nls\n```\n", err: "a block of bash"},
-		"a language that is new":   {source: "```Bash\nls\n```\n", err: "a block of Bash"},
-		"a command elsewhere":      {source: "```\n$ ls\n```\n", err: "a command in a block without a language"},
-		"a command of root's":      {source: "```\n# kubectl get pods\n```\n", err: "a command in a block without a language"},
-		"a command without prompt": {source: "```\nsudo ls\n```\n", err: "a command in a block without a language"},
-		"a command in HTML":        {source: "<pre>\nkubectl get pods\n</pre>\n", err: "HTML, in which commands are not found"},
-		"a block in between":       {source: "<!-- fails -->\n```yaml\na: b\n```\n", err: "no console block follows the comment on line 1"},
-		"an indented block":        {source: "Words:\n\n    ls\n", err: "x.md:3: an indented block"},
-		"output first":             {source: needs + "```console\nout\n$ a\n```\n", err: "and not with a command"},
-		"no command of the shell":  {source: needs + "```console\n$ )\n```\n", err: "x.md:4: line 4: no command of the shell"},
-		"a comment before words":   {source: "<!-- fails -->\n\nWords.\n", err: "no console block follows the comment on line 1"},
-		"a comment at the end":     {source: "<!-- fails -->\n", err: "x.md:1: no console block follows"},
+		"not run without a reason": {source: "<!-- not run: -->\n", err: "a reason is required"},
+		"shell block":              {source: "```bash\nls\n```\n", err: "a block of bash"},
+		"unknown language":         {source: "```Bash\nls\n```\n", err: "a block of Bash"},
+		"command elsewhere":        {source: "```\n$ ls\n```\n", err: "a command in a block without a language"},
+		"root's command elsewhere": {source: "```\n# kubectl get pods\n```\n", err: "a command in a block without a language"},
+		"command without prompt":   {source: "```\nsudo ls\n```\n", err: "a command in a block without a language"},
+		"command in HTML":          {source: "<pre>\nkubectl get pods\n</pre>\n", err: "HTML is not checked for commands"},
+		"block in between":         {source: "<!-- fails -->\n```yaml\na: b\n```\n", err: "no console block follows the comment on line 1"},
+		"indented block":           {source: "Words:\n\n    ls\n", err: "x.md:3: an indented code block"},
+		"output first":             {source: needs + "```console\nout\n$ a\n```\n", err: "not with a command"},
+		"invalid shell syntax":     {source: needs + "```console\n$ )\n```\n", err: "x.md:4: line 4: parse shell command"},
+		"comment before text":      {source: "<!-- fails -->\n\nWords.\n", err: "no console block follows the comment on line 1"},
+		"comment at the end":       {source: "<!-- fails -->\n", err: "x.md:1: no console block follows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestParseDocument(t *testing.T) {
 	}
 }
 
-func TestOnlyLooks(t *testing.T) {
+func TestReadOnlyCommands(t *testing.T) {
 	tests := map[string]bool{
 		"kubectl get pods":                            true,
 		"kubectl -n x get pods | grep a":              true,
@@ -110,13 +110,13 @@ func TestOnlyLooks(t *testing.T) {
 	for source, want := range tests {
 		c, err := parseCommand(source)
 		must(t, err)
-		if got := c.onlyLooks(); got != want {
+		if got := c.readOnly(); got != want {
 			t.Errorf("%s: %t, want %t", source, got, want)
 		}
 	}
 }
 
-func TestOnlyMakeIsCovered(t *testing.T) {
+func TestMakeTargetsOfCommand(t *testing.T) {
 	tests := map[string][]string{
 		"make run":                             {"run"},
 		"make -s cluster-up NODES=2":           {"cluster-up"},
@@ -140,27 +140,27 @@ func TestMatches(t *testing.T) {
 		expected, output string
 		differs          bool
 	}{
-		"nothing expected":         {output: "anything\n"},
+		"no expected output":       {output: "anything\n"},
 		"equal":                    {expected: "a b", output: "a b\n"},
-		"other":                    {expected: "a b", output: "a c\n", differs: true},
+		"different":                {expected: "a b", output: "a c\n", differs: true},
 		"more lines":               {expected: "a", output: "a\nb\n", differs: true},
 		"fewer lines":              {expected: "a\nb", output: "a\n", differs: true},
 		"blanks":                   {expected: "NAME  AGE", output: "NAME      AGE  \n"},
-		"no blank":                 {expected: "a b", output: "ab\n", differs: true},
+		"missing blank":            {expected: "a b", output: "ab\n", differs: true},
 		"any text":                 {expected: "a ... z", output: "a bcd z\n"},
 		"any lines":                {expected: "a\n...\nz", output: "a\nb\nc\nz\n"},
 		"no lines":                 {expected: "a\n...\nz", output: "a\nz\n"},
 		"any lines, wrong end":     {expected: "a\n...\nz", output: "a\nb\nc\n", differs: true},
-		"a Deployment's pod":       {expected: "worker-6f7b8d9c5d-4kq2p 1/1", output: "worker-7c9d4bb8f6-xx7zl   1/1\n"},
-		"another Deployment's pod": {expected: "worker-6f7b8d9c5d-4kq2p", output: "server-7c9d4bb8f6-xx7zl\n", differs: true},
-		"a DaemonSet's pod":        {expected: "agent-4kq2p", output: "agent-xx7zl\n"},
+		"Deployment's pod":         {expected: "worker-6f7b8d9c5d-4kq2p 1/1", output: "worker-7c9d4bb8f6-xx7zl   1/1\n"},
+		"other Deployment's pod":   {expected: "worker-6f7b8d9c5d-4kq2p", output: "server-7c9d4bb8f6-xx7zl\n", differs: true},
+		"DaemonSet's pod":          {expected: "agent-4kq2p", output: "agent-xx7zl\n"},
 		"durations":                {expected: "Running 0 12s", output: "Running 0 2m3s\n"},
-		"a number is no duration":  {expected: "Running 0", output: "Running 1\n", differs: true},
+		"number is not a duration": {expected: "Running 0", output: "Running 1\n", differs: true},
 		"times":                    {expected: "at 2026-01-02T03:04:05Z", output: "at 2027-11-12T13:14:15.678Z\n"},
 		"addresses":                {expected: "10.0.0.1:80", output: "10.232.1.17:80\n"},
 		"UUIDs":                    {expected: "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", output: "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed\n"},
-		"signs of patterns":        {expected: "a.b*(c)", output: "a.b*(c)\n"},
-		"a dot is a dot":           {expected: "a.b", output: "axb\n", differs: true},
+		"pattern characters":       {expected: "a.b*(c)", output: "a.b*(c)\n"},
+		"literal dot":              {expected: "a.b", output: "axb\n", differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -175,26 +175,26 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestShell runs documents that must pass, and ones that must not.
+// TestShell runs documents that must pass and documents that must fail.
 func TestShell(t *testing.T) {
 	tests := map[string]struct {
 		block, before string
 		err           string
 	}{
-		"variables live on":        {block: "$ a=1\n$ echo $a\n1\n"},
-		"output on both streams":   {block: "$ echo out; echo err >&2\nout\nerr\n"},
-		"wrong output":             {block: "$ echo a\nb\n", err: "not what the document shows"},
-		"failure":                  {block: "$ false\n", err: "exit code 1"},
-		"failure within":           {block: "$ false; true\n", err: "exit code 1"},
-		"failure in a pipe":        {block: "$ false | true\n", err: "exit code 1"},
-		"unset variable":           {block: "$ echo $unset_one\n", err: "unbound variable"},
-		"failure as said":          {before: "<!-- fails -->\n", block: "$ false\n"},
-		"success against what is":  {before: "<!-- fails -->\n", block: "$ true\n", err: "the document says that it fails"},
-		"in the background":        {block: "$ sleep 1000 &\n$ echo $?\n0\n"},
-		"interrupted":              {before: "<!-- interrupt -->\n", block: "$ echo a; sleep 1000\na\n"},
-		"never to be interrupted":  {before: "<!-- timeout: 300ms -->\n<!-- interrupt -->\n", block: "$ echo b; sleep 1000\na\n", err: "never printed"},
-		"longer than it may":       {before: "<!-- timeout: 300ms -->\n", block: "$ sleep 1000\n", err: "deadline exceeded"},
-		"looked at until it is so": {block: "$ curl() { echo x >>$file; cat $file; }\n$ file=$(mktemp)\n$ curl\nx\nx\nx\n$ rm $file\n"},
+		"variables are kept":        {block: "$ a=1\n$ echo $a\n1\n"},
+		"output on both streams":    {block: "$ echo out; echo err >&2\nout\nerr\n"},
+		"wrong output":              {block: "$ echo a\nb\n", err: "not what the document shows"},
+		"failure":                   {block: "$ false\n", err: "exit code 1"},
+		"failure within":            {block: "$ false; true\n", err: "exit code 1"},
+		"failure in a pipe":         {block: "$ false | true\n", err: "exit code 1"},
+		"unset variable":            {block: "$ echo $unset_one\n", err: "unbound variable"},
+		"expected failure":          {before: "<!-- fails -->\n", block: "$ false\n"},
+		"unexpected success":        {before: "<!-- fails -->\n", block: "$ true\n", err: "want a failure"},
+		"in the background":         {block: "$ sleep 1000 &\n$ echo $?\n0\n"},
+		"interrupted":               {before: "<!-- interrupt -->\n", block: "$ echo a; sleep 1000\na\n"},
+		"output before Ctrl-C":      {before: "<!-- timeout: 300ms -->\n<!-- interrupt -->\n", block: "$ echo b; sleep 1000\na\n", err: "did not print"},
+		"timeout":                   {before: "<!-- timeout: 300ms -->\n", block: "$ sleep 1000\n", err: "deadline exceeded"},
+		"repeated until it matches": {block: "$ curl() { echo x >>$file; cat $file; }\n$ file=$(mktemp)\n$ curl\nx\nx\nx\n$ rm $file\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestShell(t *testing.T) {
 			defer s.close()
 			for _, st := range d.steps {
 				for i, c := range st.commands {
-					if err = (&workplace{}).command(t, s, st, c, i == len(st.commands)-1); err != nil {
+					if err = (&workspace{}).command(t, s, st, c, i == len(st.commands)-1); err != nil {
 						break
 					}
 				}

@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lookAgain is how long a command that only looks is repeated.
-const lookAgain = time.Minute
+// repeatFor is how long a read-only command is repeated.
+const repeatFor = time.Minute
 
-// driver is what the shell of a document runs: the commands that it is sent on descriptor
-// 3, of which it tells the exit code on descriptor 4.
+// driver is the script of a document's shell. It reads commands from descriptor 3 and writes
+// their exit codes to descriptor 4.
 const driver = `set -uo pipefail
 while IFS= read -r -u 3 request; do eval "$request"; done`
 
-// shell is the bash in which the commands of a document run.
+// shell is the bash process that runs the commands of a document.
 type shell struct {
 	process  *exec.Cmd
 	requests *os.File
@@ -58,7 +58,7 @@ func newShell(dir string, env []string) (*shell, error) {
 	requestsIn.Close()
 	answersIn.Close()
 	go func() {
-		// An exit code of the shell is no news: the command that made it is at fault.
+		// run returns the exit code of the shell as that of the command that ended it.
 		_ = s.process.Wait()
 		close(s.exited)
 	}()
@@ -74,10 +74,10 @@ func newShell(dir string, env []string) (*shell, error) {
 	return s, nil
 }
 
-// close ends the shell and all that it started.
+// close ends the shell and the processes that it started.
 func (s *shell) close() {
 	s.requests.Close()
-	// They may have ended already.
+	// They may have exited already.
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGTERM)
 	select {
 	case <-s.exited:
@@ -87,8 +87,8 @@ func (s *shell) close() {
 	<-s.exited
 }
 
-// run runs one command and returns what it printed and its exit code. With strict, the
-// shell ends as soon as a part of it fails.
+// run runs one command and returns its output and exit code. If strict is set, the shell
+// exits when a part of the command fails.
 func (s *shell) run(ctx context.Context, source string, strict bool) (string, int, error) {
 	s.count++
 	script := filepath.Join(s.dir, "command-"+strconv.Itoa(s.count))
@@ -102,7 +102,7 @@ func (s *shell) run(ctx context.Context, source string, strict bool) (string, in
 	}
 	_, err := fmt.Fprintf(s.requests, "set %s; . %s 3<&- 4>&- </dev/null >%s 2>&1; echo $? >&4\n", option, script, output)
 	if err != nil {
-		return "", 0, fmt.Errorf("hand the command to bash: %w", err)
+		return "", 0, fmt.Errorf("send command to bash: %w", err)
 	}
 	code := 0
 	select {
@@ -119,23 +119,23 @@ func (s *shell) run(ctx context.Context, source string, strict bool) (string, in
 	return string(printed), code, errors.Join(err, readErr)
 }
 
-// perform runs a command of a document, and says how it differs from what the document
-// says of it.
+// perform runs a command of a document and returns an error if its result differs from what
+// the document shows.
 func (s *shell) perform(ctx context.Context, c command, fails bool) error {
-	if !c.onlyLooks() || fails {
+	if !c.readOnly() || fails {
 		return s.once(ctx, c, fails, !fails)
 	}
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, lookAgain, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, repeatFor, true, func(ctx context.Context) (bool, error) {
 		now := s.once(ctx, c, false, false)
-		// What the end of the time cuts off says less than what was there before.
+		// An attempt that the deadline cancels says less than the attempt before it.
 		if last == nil || ctx.Err() == nil {
 			last = now
 		}
 		return now == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("looked again for %s: %w", lookAgain, last)
+		return fmt.Errorf("repeated for %s: %w", repeatFor, last)
 	}
 	return nil
 }
@@ -145,20 +145,20 @@ func (s *shell) once(ctx context.Context, c command, fails, strict bool) error {
 	switch {
 	case err != nil:
 	case fails && code == 0:
-		err = errors.New("exit code 0, and the document says that it fails")
+		err = errors.New("exit code 0, want a failure")
 	case !fails && code != 0:
 		err = fmt.Errorf("exit code %d", code)
 	default:
 		err = matches(c.output, output)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nit printed:\n%s", err, output)
+		return fmt.Errorf("%w\noutput:\n%s", err, output)
 	}
 	return nil
 }
 
-// interrupted runs a command until it has printed what the document shows, or anything if
-// it shows nothing, and then presses Ctrl-C.
+// interrupted runs a command until its output matches the document, or until it prints
+// anything if the document shows no output, and then sends SIGINT.
 func (s *shell) interrupted(ctx context.Context, c command) error {
 	output, err := os.Create(filepath.Join(s.dir, "interrupted"))
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *shell) interrupted(ctx context.Context, c command) error {
 		return err
 	}
 	group := -process.Process.Pid
-	defer syscall.Kill(group, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	defer syscall.Kill(group, syscall.SIGKILL) //nolint:errcheck // it may have exited
 	var printed string
 	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
 		read, err := os.ReadFile(output.Name())
@@ -183,10 +183,10 @@ func (s *shell) interrupted(ctx context.Context, c command) error {
 		return matches(append(c.output[:len(c.output):len(c.output)], "..."), printed) == nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("never printed what the document shows: %w\nit printed:\n%s", err, printed)
+		return fmt.Errorf("did not print what the document shows: %w\noutput:\n%s", err, printed)
 	}
 	if err := syscall.Kill(group, syscall.SIGINT); err != nil {
-		return fmt.Errorf("ended by itself, and the document says that it runs until Ctrl-C: %w", err)
+		return fmt.Errorf("exited before Ctrl-C: %w", err)
 	}
 	var exit *exec.ExitError
 	if err := process.Wait(); err != nil && !errors.As(err, &exit) {

@@ -1,8 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images tests that whoever builds the images from the same source gets the
-// same images.
+// Package images tests that image builds are reproducible.
 package images
 
 import (
@@ -19,10 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSameSourceSameImages runs `make images` in two copies of the source, in folders of
-// different names, and compares all that it leaves: the archives of the images and the
-// bills of materials.
-func TestSameSourceSameImages(t *testing.T) {
+// TestReproducibleImages runs `make images` in two copies of the source, in differently named
+// folders, and compares the image archives and the SBOMs.
+func TestReproducibleImages(t *testing.T) {
 	sources := sourceFiles(t)
 	var digests [2]map[string]string
 	for i, folder := range []string{"here", "in/another/place"} {
@@ -37,7 +35,7 @@ func TestSameSourceSameImages(t *testing.T) {
 		"seamark-agent.cdx.json", "seamark-manager.cdx.json", "seamark.cdx.json",
 	} {
 		if digests[0][name] == "" {
-			t.Errorf("make images left no %s", name)
+			t.Errorf("make images did not write %s", name)
 		}
 	}
 	if diff := cmp.Diff(digests[0], digests[1]); diff != "" {
@@ -48,8 +46,8 @@ func TestSameSourceSameImages(t *testing.T) {
 	}
 }
 
-// sourceFiles returns the paths of the files that git has or would take, from the
-// repository's root. Those that are deleted are left out.
+// sourceFiles returns the paths, relative to the repository's root, of the files that git
+// tracks or would add. Deleted files are omitted.
 func sourceFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -62,7 +60,7 @@ func sourceFiles(t *testing.T) []string {
 		}
 	}
 	if len(files) == 0 {
-		t.Fatal("git names no files")
+		t.Fatal("git lists no files")
 	}
 	return files
 }
@@ -97,7 +95,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// digestsOf returns the SHA-256 sums of the files of a folder.
+// digestsOf returns the SHA-256 sums of the files in a folder.
 func digestsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// workplace is what the readers of all documents have on their machine.
-type workplace struct {
-	// bin is the folder of the programs.
+// workspace holds what the commands of all documents use.
+type workspace struct {
+	// bin is the folder of built programs.
 	bin string
-	// clusterDir is the folder that hack/cluster keeps the cluster in, empty without one.
+	// clusterDir is the folder of the local cluster, or empty.
 	clusterDir string
 }
 
-// helm adds what only the local cluster needs to the commands that take values.
+// helm is a wrapper that adds the local cluster's values to the commands that accept values.
 const helm = `#!/bin/bash
 set -euo pipefail
 more=()
@@ -29,9 +29,9 @@ case ${1-} in install | upgrade | template) mapfile -t more < <(make -s --no-pri
 exec %q "$@" "${more[@]}"
 `
 
-func newWorkplace(t *testing.T, clusterDir string) *workplace {
+func newWorkspace(t *testing.T, clusterDir string) *workspace {
 	t.Helper()
-	w := &workplace{bin: t.TempDir()}
+	w := &workspace{bin: t.TempDir()}
 	for name, source := range map[string]string{
 		"seamark": "./cmd/seamark", "seamark-manager": "./cmd/seamark-manager", "seamark-agent": "./cmd/seamark-agent",
 		"example-server": "./examples/server",
@@ -56,22 +56,22 @@ func newWorkplace(t *testing.T, clusterDir string) *workplace {
 	return w
 }
 
-// tool builds a pinned tool and returns where it is.
-func (w *workplace) tool(t *testing.T, name string) string {
+// tool builds a pinned tool and returns its path.
+func (w *workspace) tool(t *testing.T, name string) string {
 	t.Helper()
 	return strings.TrimSpace(w.must(t, os.Environ(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", name))
 }
 
-// environment is the one of a document: for one that needs a cluster, with a namespace of
-// its own, which goes when the test ends.
-func (w *workplace) environment(t *testing.T, d document) []string {
+// environment returns the environment of a document. If the document needs a cluster, it
+// creates a namespace, which is deleted when the test ends.
+func (w *workspace) environment(t *testing.T, d document) []string {
 	t.Helper()
 	path := []string{w.bin}
 	if w.clusterDir != "" {
 		path = append(path, filepath.Join(w.clusterDir, "bin"))
 	}
 	env := append(os.Environ(), "PATH="+strings.Join(append(path, os.Getenv("PATH")), ":"), "HOME="+t.TempDir(),
-		// With another HOME, Go would build all anew.
+		// With another HOME, Go would not find its caches.
 		"GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+goEnv(t, "GOPATH"))
 	if d.needs == needsLocal {
 		return env
@@ -84,7 +84,7 @@ func (w *workplace) environment(t *testing.T, d document) []string {
 	name := strings.ToLower(strings.TrimSuffix(d.name(), ".md"))
 	namespace := "docs-" + strings.NewReplacer(".", "-", "_", "-").Replace(name)
 	kubectl := filepath.Join(w.clusterDir, "bin", "kubectl")
-	// What a run that was killed has left.
+	// A killed run may have left it.
 	w.must(t, env, kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	w.must(t, env, kubectl, "create", "namespace", namespace)
 	w.must(t, env, kubectl, "config", "set-context", "--current", "--namespace="+namespace)
@@ -100,13 +100,13 @@ func goEnv(t *testing.T, name string) string {
 }
 
 // reinstall leaves Seamark installed as `make install` does.
-func (w *workplace) reinstall(t *testing.T) {
+func (w *workspace) reinstall(t *testing.T) {
 	t.Helper()
 	w.must(t, os.Environ(), "make", "--no-print-directory", "CLUSTER_DIR="+w.clusterDir, "install")
 }
 
 // must runs a command and returns its standard output.
-func (w *workplace) must(t *testing.T, env []string, name string, args ...string) string {
+func (w *workspace) must(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	c := rooted(context.WithoutCancel(t.Context()), env, name, args...)
 	var stderr strings.Builder
