@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,23 +94,30 @@ func (p *Pods) replaced(ctx context.Context, pods metadata.ResourceInterface, po
 	return live.UID != pod.UID
 }
 
-// configuration names the pod by its UID too, so that marks of a deleted pod never
-// reach one that was created under its name.
+// configuration includes the pod's UID, so that the marks of a deleted pod never reach a new
+// pod with the same name.
 func configuration(pod *corev1.Pod, marks mark.Marks) *corev1apply.PodApplyConfiguration {
-	config := corev1apply.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).
-		WithLabels(marks.Labels).WithAnnotations(marks.Annotations)
-	if len(marks.Conditions) == 0 {
-		return config
-	}
+	config := corev1apply.Pod(pod.Name, pod.Namespace).WithUID(pod.UID)
 	status := corev1apply.PodStatus()
-	for _, conditionType := range slices.Sorted(maps.Keys(marks.Conditions)) {
-		status.WithConditions(condition(marks.Conditions[conditionType]))
+	for _, key := range marks.Keys() {
+		value := marks[key]
+		switch key.Kind {
+		case mark.KindLabel:
+			config.WithLabels(map[string]string{key.Name: value.Text})
+		case mark.KindAnnotation:
+			config.WithAnnotations(map[string]string{key.Name: value.Text})
+		case mark.KindCondition:
+			status.WithConditions(condition(key.Name, value.Condition))
+		}
 	}
-	return config.WithStatus(status)
+	if len(status.Conditions) > 0 {
+		config.WithStatus(status)
+	}
+	return config
 }
 
-func condition(c mark.Condition) *corev1apply.PodConditionApplyConfiguration {
-	config := corev1apply.PodCondition().WithType(corev1.PodConditionType(c.Type))
+func condition(conditionType string, c mark.Condition) *corev1apply.PodConditionApplyConfiguration {
+	config := corev1apply.PodCondition().WithType(corev1.PodConditionType(conditionType))
 	if c.Status != "" {
 		config.WithStatus(c.Status)
 	}

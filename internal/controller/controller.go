@@ -120,17 +120,17 @@ func MarkersOrNone(ctx context.Context, cache client.Reader, compiler *plan.Comp
 
 // Report returns what the agent of the pod's node says of the pod: nothing where the pod
 // is not bound, or its node has no NodePodProbe.
-func Report(ctx context.Context, cache client.Reader, pod *corev1.Pod) (mark.Report, error) {
+func Report(ctx context.Context, cache client.Reader, pod *corev1.Pod) (mark.PodReport, error) {
 	if pod.Spec.NodeName == "" {
-		return mark.Report{}, nil
+		return mark.PodReport{}, nil
 	}
 	npp := &v1alpha1.NodePodProbe{}
 	err := cache.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, npp)
 	switch {
 	case apierrors.IsNotFound(err):
-		return mark.Report{}, nil
+		return mark.PodReport{}, nil
 	case err != nil:
-		return mark.Report{}, fmt.Errorf("reading the report of node %s: %w", pod.Spec.NodeName, err)
+		return mark.PodReport{}, fmt.Errorf("reading the report of node %s: %w", pod.Spec.NodeName, err)
 	}
 	return mark.ReportOf(npp, pod.UID), nil
 }

@@ -76,13 +76,13 @@ func TestReport(t *testing.T) {
 	})
 	cases := map[string]struct {
 		pod  *corev1.Pod
-		want mark.Report
+		want mark.PodReport
 	}{
 		"reported": {
 			pod:  builders.Pod("ns", "a").Build(),
-			want: mark.Report{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: states[0]}},
+			want: mark.PodReport{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: states[0]}},
 		},
-		"another UID":       {pod: builders.Pod("ns", "a").UID("later").Build(), want: mark.Report{Reported: true}},
+		"another UID":       {pod: builders.Pod("ns", "a").UID("later").Build(), want: mark.PodReport{Reported: true}},
 		"not bound":         {pod: builders.Pod("ns", "a").Node("").Build()},
 		"no plan as of yet": {pod: builders.Pod("ns", "a").Node("node-2").Build()},
 	}

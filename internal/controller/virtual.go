@@ -98,10 +98,10 @@ func (p Prober) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marke
 
 // Probed returns the probes of Plan and what is said of them: by the agent of the pod's
 // node, or by the provider of a virtual kubelet.
-func (p Prober) Probed(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) ([]plan.Probe, mark.Report, error) {
+func (p Prober) Probed(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) ([]plan.PlannedProbe, mark.PodReport, error) {
 	planned, place, err := p.Plan(ctx, pod, markers)
 	if err != nil {
-		return nil, mark.Report{}, err
+		return nil, mark.PodReport{}, err
 	}
 	if place != PlaceVirtual {
 		report, err := Report(ctx, p.Cache, pod)

@@ -5,7 +5,6 @@ package local
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +53,7 @@ func (l *loop) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 		return
 	}
 	before := p.object.DeepCopy()
-	put(p.object, p.owned, desired)
+	mark.Replace(p.object, p.owned, desired)
 	p.owned, p.dirty = desired, true
 	l.tellKeys(now, p, KindLabel, before.Labels, p.object.Labels)
 	l.tellKeys(now, p, KindAnnotation, before.Annotations, p.object.Annotations)
@@ -62,43 +61,4 @@ func (l *loop) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 	if !maps.Equal(before.Labels, p.object.Labels) {
 		sooner(&l.replanAt, now.Add(replanDelay))
 	}
-}
-
-// put does to the pod what a forced apply of the desired marks does in a cluster: it sets
-// them, whoever has set the keys before, and takes off what was owned and is not among
-// them.
-func put(pod *corev1.Pod, owned, desired mark.Marks) {
-	pod.Labels = putAll(pod.Labels, owned.Labels, desired.Labels)
-	pod.Annotations = putAll(pod.Annotations, owned.Annotations, desired.Annotations)
-	conditions := slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		_, was := owned.Conditions[string(c.Type)]
-		_, is := desired.Conditions[string(c.Type)]
-		return was && !is
-	})
-	for _, name := range slices.Sorted(maps.Keys(desired.Conditions)) {
-		c := desired.Conditions[name]
-		condition := corev1.PodCondition{
-			Type: corev1.PodConditionType(c.Type), Status: c.Status, Message: c.Message,
-			LastProbeTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime,
-		}
-		i := slices.IndexFunc(conditions, func(other corev1.PodCondition) bool { return other.Type == condition.Type })
-		if i < 0 {
-			conditions = append(conditions, condition)
-			continue
-		}
-		conditions[i] = condition
-	}
-	pod.Status.Conditions = conditions
-}
-
-func putAll(on, owned, desired map[string]string) map[string]string {
-	out := maps.Clone(on)
-	if out == nil {
-		out = map[string]string{}
-	}
-	for key := range owned {
-		delete(out, key)
-	}
-	maps.Copy(out, desired)
-	return out
 }

@@ -11,72 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
-	"github.com/seamark-dev/seamark/internal/mark"
 )
-
-func TestPut(t *testing.T) {
-	at := metav1.NewTime(time.Unix(1, 0))
-	condition := func(conditionType string, status corev1.ConditionStatus) mark.Condition {
-		return mark.Condition{Type: conditionType, Status: status, Message: "m", LastProbeTime: at, LastTransitionTime: at}
-	}
-	type on struct {
-		Labels, Annotations map[string]string
-		Conditions          []corev1.PodCondition
-	}
-	written := func(conditionType corev1.PodConditionType, status corev1.ConditionStatus) corev1.PodCondition {
-		return corev1.PodCondition{Type: conditionType, Status: status, Message: "m", LastProbeTime: at, LastTransitionTime: at}
-	}
-	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
-	for name, test := range map[string]struct {
-		before         on
-		owned, desired mark.Marks
-		want           on
-	}{
-		"what is new is set": {
-			before:  on{Labels: map[string]string{"app": "x"}, Conditions: []corev1.PodCondition{ready}},
-			desired: mark.Marks{Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"b": "2"}, Conditions: map[string]mark.Condition{"c": condition("c", "True")}},
-			want: on{
-				Labels: map[string]string{"app": "x", "a": "1"}, Annotations: map[string]string{"b": "2"},
-				Conditions: []corev1.PodCondition{ready, written("c", "True")},
-			},
-		},
-		"what is no longer desired comes off, and nothing else": {
-			before: on{
-				Labels: map[string]string{"app": "x", "a": "1"}, Annotations: map[string]string{"b": "2", "note": "y"},
-				Conditions: []corev1.PodCondition{written("c", "True"), ready},
-			},
-			owned: mark.Marks{Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"b": "2"}, Conditions: map[string]mark.Condition{"c": condition("c", "True")}},
-			want:  on{Labels: map[string]string{"app": "x"}, Annotations: map[string]string{"note": "y"}, Conditions: []corev1.PodCondition{ready}},
-		},
-		"a condition keeps its place": {
-			before:  on{Conditions: []corev1.PodCondition{written("c", "True"), ready}},
-			owned:   mark.Marks{Conditions: map[string]mark.Condition{"c": condition("c", "True")}},
-			desired: mark.Marks{Conditions: map[string]mark.Condition{"c": condition("c", "False")}},
-			want: on{
-				Labels: map[string]string{}, Annotations: map[string]string{},
-				Conditions: []corev1.PodCondition{written("c", "False"), ready},
-			},
-		},
-		"a key that somebody else has set is taken, and gone with the mark": {
-			before: on{Labels: map[string]string{"app": "marked"}},
-			owned:  mark.Marks{Labels: map[string]string{"app": "marked"}},
-			want:   on{Labels: map[string]string{}, Annotations: map[string]string{}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{}
-			pod.Labels, pod.Annotations, pod.Status.Conditions = test.before.Labels, test.before.Annotations, test.before.Conditions
-			put(pod, test.owned, test.desired)
-			got := on{pod.Labels, pod.Annotations, pod.Status.Conditions}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("pod (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", maxLineBytes)

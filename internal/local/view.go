@@ -4,9 +4,9 @@
 package local
 
 import (
-	"maps"
 	"slices"
 
+	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
@@ -15,9 +15,9 @@ import (
 func (p *pod) view(markers []*plan.Marker) PodView {
 	view := PodView{
 		Pod:               p.object.DeepCopy(),
-		MarkedLabels:      slices.Sorted(maps.Keys(p.owned.Labels)),
-		MarkedAnnotations: slices.Sorted(maps.Keys(p.owned.Annotations)),
-		MarkedConditions:  slices.Sorted(maps.Keys(p.owned.Conditions)),
+		MarkedLabels:      p.owned.Names(mark.KindLabel),
+		MarkedAnnotations: p.owned.Names(mark.KindAnnotation),
+		MarkedConditions:  p.owned.Names(mark.KindCondition),
 		Logs:              p.logs.all(),
 	}
 	for _, c := range p.machine.Containers() {

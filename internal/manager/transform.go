@@ -115,10 +115,12 @@ func trimMarks(trimmed, pod *corev1.Pod) {
 		// The controller that reads the marks meets the same error, and says so.
 		owned = mark.Marks{}
 	}
-	trimmed.Annotations = owned.Annotations
+	for _, name := range owned.Names(mark.KindAnnotation) {
+		metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, name, pod.Annotations[name])
+	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodInitialized || owned.Has(mark.Key{Kind: mark.KindCondition, Name: string(c.Type)}) {
+		if c.Type == corev1.PodInitialized || owned.Has(mark.ConditionType(string(c.Type))) {
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, *c)
 		}
 	}

@@ -4,7 +4,6 @@
 package manager
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -80,7 +79,7 @@ func TestTrimmedPodDecidesAsTheWholeOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, err := mark.Owned(trimmed)
-	if err != nil || !before.Equal(after) || before.IsEmpty() {
+	if err != nil || !before.Equal(after) || len(before) == 0 {
 		t.Errorf("owned marks differ: %v, %v, %v", before, after, err)
 	}
 	inherited, err := mark.Inherited(whole.ManagedFields)
@@ -88,7 +87,7 @@ func TestTrimmedPodDecidesAsTheWholeOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := mark.Inherited(trimmed.ManagedFields)
-	if err != nil || !maps.Equal(inherited, kept) || len(inherited) == 0 {
+	if err != nil || !inherited.Equal(kept) || len(inherited) == 0 {
 		t.Errorf("inherited marks differ: %v, %v, %v", inherited, kept, err)
 	}
 }

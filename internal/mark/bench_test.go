@@ -13,18 +13,21 @@ import (
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
-// BenchmarkDesired decides what one pod with the documented marks carries, from the plan
-// and the report of its probe. The floor is the encoding of the marks, without which they
-// can't be written.
+// BenchmarkDesired computes the marks of one pod with the documented probe from its plan and
+// its report. The floor is the encoding of the marks, which every write needs.
 func BenchmarkDesired(b *testing.B) {
 	probes := planOf(b, builders.Marker("ns", "web").Probe(documented()).Build())
-	report := mark.Report{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "idle")}}
+	report := mark.PodReport{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "idle")}}
 	var marks mark.Marks
+	encoded := map[string]map[string]mark.Value{}
 	floor.Compare(b, "x_of_encoding", func() {
-		marks = mark.Desired(probes, report, mark.Marks{})
+		marks = mark.Desired(probes, report, nil)
 	}, func() {
-		if _, err := json.Marshal(marks); err != nil || len(marks.Keys()) != 3 {
-			b.Fatalf("the marks are %v, error %v", marks.Keys(), err)
+		for key, value := range marks {
+			encoded[string(key.Kind)] = map[string]mark.Value{key.Name: value}
+		}
+		if _, err := json.Marshal(encoded); err != nil || len(marks) != 3 {
+			b.Fatalf("marks %v, error %v", marks.Keys(), err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ package mark
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -15,34 +16,34 @@ import (
 // States are the reported states of one pod's probes.
 type States map[probeid.ID]v1alpha1.ContainerProbeState
 
-// Report is what the agent of the pod's node has said of the pod, or the provider of the
-// virtual kubelet that the node is.
-type Report struct {
-	// Reported is whether the agent has reported on its node at all. While it hasn't,
-	// nothing is known of any state, and the pod keeps the marks it has.
+// PodReport is what the agent on the pod's node, or the provider of its virtual node,
+// reported about the pod.
+type PodReport struct {
+	// Reported is whether the agent has reported about its node at all. Until then no state
+	// is known, and the pod keeps its marks.
 	Reported bool
 	// States are the pod's states.
 	States States
-	// Provider is whether the provider of a virtual kubelet says it, by conditions that
-	// it writes itself.
+	// Provider is whether the states come from the provider of a virtual node, which writes
+	// the pod's conditions itself.
 	Provider bool
 }
 
 // Conflict is a key that two probes of a pod declare.
 type Conflict struct {
-	// Key is what both declare.
+	// Key is the key that both declare.
 	Key Key
-	// Winner is the probe whose mark the pod carries, Loser the one whose doesn't.
+	// Winner is the probe whose mark the pod has. Loser is the other one.
 	Winner, Loser probeid.ID
 }
 
-// Claims tells which probe each key of a pod belongs to.
+// Claims maps each key of a pod to the probe that it belongs to.
 type Claims map[Key]probeid.ID
 
-// Claim gives every key that the probes declare, in whatever state, to the first probe
-// that declares it, and returns the conflicts in the order of the losers. The probes
-// come in the order of plan.PodPlan.
-func Claim(probes []plan.Probe) (Claims, []Conflict) {
+// Claim gives every key that the probes declare, in any state, to the first probe that
+// declares it, and returns the conflicts in the order of the losers. The probes are in
+// the order of plan.PodPlan.
+func Claim(probes []plan.PlannedProbe) (Claims, []Conflict) {
 	claims := make(Claims)
 	var conflicts []Conflict
 	for _, probe := range probes {
@@ -62,77 +63,72 @@ func Claim(probes []plan.Probe) (Claims, []Conflict) {
 // Declared returns the keys that the probe declares in any state, ordered by kind and
 // name, each once.
 func Declared(probe *v1alpha1.PodContainerProbe) []Key {
-	var all Marks
+	declared := make(Marks)
 	if probe.PodConditionType != "" {
-		all.setCondition(Condition{Type: probe.PodConditionType})
+		declared[ConditionType(probe.PodConditionType)] = Value{}
 	}
 	for i := range probe.MarkerPolicy {
-		for key := range probe.MarkerPolicy[i].Labels {
-			all.setLabel(key, "")
-		}
-		for key := range probe.MarkerPolicy[i].Annotations {
-			all.setAnnotation(key, "")
-		}
+		declared.add(&probe.MarkerPolicy[i])
 	}
-	return all.Keys()
+	return declared.Keys()
 }
 
-// Desired returns the complete marks of a pod with the planned probes and the states
-// reported of it, of which owned are on the pod now. States of probes that are not
-// planned count for nothing.
-func Desired(probes []plan.Probe, report Report, owned Marks) Marks {
+// add adds the labels and annotations of the policy.
+func (m Marks) add(policy *v1alpha1.ProbeMarkerPolicy) {
+	for name, value := range policy.Labels {
+		m[Label(name)] = Value{Text: value}
+	}
+	for name, value := range policy.Annotations {
+		m[Annotation(name)] = Value{Text: value}
+	}
+}
+
+// Desired returns the complete marks of a pod, given its planned probes, their reported
+// states, and the marks that Seamark owns on the pod now. It ignores states of probes that
+// are not planned.
+func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 	claims, _ := Claim(probes)
 	if !report.Reported {
-		keys := make(map[Key]bool, len(claims))
-		for key := range claims {
-			keys[key] = true
-		}
-		return owned.Only(keys)
+		return owned.Only(sets.KeySet(claims))
 	}
-	var marks Marks
+	desired := make(Marks)
 	for _, probe := range probes {
 		state, known := report.States[probe.ID]
 		if !known {
 			continue
 		}
-		marks.add(claims, probe, state)
-		conditionType := probe.Source.PodConditionType
-		switch own, found := owned.Conditions[conditionType]; {
-		case conditionType == "" || claims[Key{KindCondition, conditionType}] != probe.ID:
-		case !report.Provider:
-			marks.setCondition(condition(conditionType, state))
-		case found:
-			// The provider has not taken it over in full yet.
-			marks.setCondition(own)
+		for key, value := range marksOf(probe.Source, state, report.Provider, owned) {
+			if claims[key] == probe.ID {
+				desired[key] = value
+			}
 		}
+	}
+	return desired
+}
+
+// marksOf returns the marks that one probe sets in the state.
+func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {
+	marks := make(Marks)
+	for i := range probe.MarkerPolicy {
+		if policy := &probe.MarkerPolicy[i]; policy.State == state.State {
+			marks.add(policy)
+		}
+	}
+	if probe.PodConditionType == "" {
+		return marks
+	}
+	key := ConditionType(probe.PodConditionType)
+	if !provider {
+		marks[key] = Value{Condition: condition(state)}
+	} else if value, found := owned[key]; found {
+		// The provider has not taken over all fields of the condition yet.
+		marks[key] = value
 	}
 	return marks
 }
 
-// add makes the labels and annotations of one probe's state, but for the keys that belong
-// to another.
-func (m *Marks) add(claims Claims, probe plan.Probe, state v1alpha1.ContainerProbeState) {
-	for i := range probe.Source.MarkerPolicy {
-		policy := &probe.Source.MarkerPolicy[i]
-		if policy.State != state.State {
-			continue
-		}
-		for key, value := range policy.Labels {
-			if claims[Key{KindLabel, key}] == probe.ID {
-				m.setLabel(key, value)
-			}
-		}
-		for key, value := range policy.Annotations {
-			if claims[Key{KindAnnotation, key}] == probe.ID {
-				m.setAnnotation(key, value)
-			}
-		}
-	}
-}
-
-func condition(conditionType string, state v1alpha1.ContainerProbeState) Condition {
+func condition(state v1alpha1.ContainerProbeState) Condition {
 	return Condition{
-		Type:               conditionType,
 		Status:             conditionStatus(state.State),
 		Message:            state.Message,
 		LastProbeTime:      metav1.Time{Time: state.LastProbeTime.UTC()},

@@ -4,10 +4,12 @@
 package mark_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,8 +28,8 @@ var (
 	changed = metav1.Unix(1_700_000_000, 0)
 )
 
-// planOf plans a pod that all the markers match.
-func planOf(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []plan.Probe {
+// planOf returns the plan of a pod that all the markers select.
+func planOf(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []plan.PlannedProbe {
 	t.Helper()
 	compiled := make([]*plan.Marker, 0, len(markers))
 	for _, m := range markers {
@@ -47,11 +49,13 @@ func state(s v1alpha1.ProbeState, message string) v1alpha1.ContainerProbeState {
 	}
 }
 
-func condition(conditionType string, status corev1.ConditionStatus, message string) mark.Condition {
-	return mark.Condition{
-		Type: conditionType, Status: status, Message: message,
+func text(value string) mark.Value { return mark.Value{Text: value} }
+
+func condition(status corev1.ConditionStatus, message string) mark.Value {
+	return mark.Value{Condition: mark.Condition{
+		Status: status, Message: message,
 		LastProbeTime: metav1.Time{Time: probed.UTC()}, LastTransitionTime: metav1.Time{Time: changed.UTC()},
-	}
+	}}
 }
 
 func documented() *builders.ProbeBuilder {
@@ -77,92 +81,92 @@ func TestDesired(t *testing.T) {
 		"no probes": {
 			states: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "")},
 		},
-		"no state yet": {
+		"no state": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(documented()).Build()},
 		},
 		"succeeded": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(documented()).Build()},
 			states:  mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "idle")},
 			want: mark.Marks{
-				Labels:      map[string]string{"gameserver-idle": "true"},
-				Annotations: map[string]string{"cost": "-10"},
-				Conditions:  map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionTrue, "idle")},
+				mark.Label("gameserver-idle"):      text("true"),
+				mark.Annotation("cost"):            text("-10"),
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionTrue, "idle"),
 			},
 		},
 		"failed": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(documented()).Build()},
 			states:  mark.States{webIdle: state(v1alpha1.ProbeFailed, "match 3")},
 			want: mark.Marks{
-				Labels:      map[string]string{"gameserver-idle": "false"},
-				Annotations: map[string]string{"cost": "10"},
-				Conditions:  map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionFalse, "match 3")},
+				mark.Label("gameserver-idle"):      text("false"),
+				mark.Annotation("cost"):            text("10"),
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionFalse, "match 3"),
 			},
 		},
-		"unknown has a condition and no policy": {
+		"unknown has a condition but no policy": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(documented()).Build()},
 			states:  mark.States{webIdle: state(v1alpha1.ProbeUnknown, "")},
 			want: mark.Marks{
-				Conditions: map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionUnknown, "")},
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionUnknown, ""),
 			},
 		},
-		"only a Succeeded policy: nothing of it on failure": {
+		"no policy for the state": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").
 				Probe(builders.Probe("idle").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()},
 			states: mark.States{webIdle: state(v1alpha1.ProbeFailed, "")},
 		},
-		"a state that is not planned counts for nothing": {
+		"states of probes that are not planned": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(documented()).Build()},
 			states:  mark.States{webBusy: state(v1alpha1.ProbeSucceeded, ""), apiIdle: state(v1alpha1.ProbeSucceeded, "")},
 		},
-		"the loser of a key keeps its other marks": {
+		"the loser of a conflict keeps its other marks": {
 			markers: twoMarkers,
 			states: mark.States{
 				webIdle: state(v1alpha1.ProbeSucceeded, "web"), apiIdle: state(v1alpha1.ProbeFailed, "api"),
 			},
 			want: mark.Marks{
-				Labels:     map[string]string{"idle": "api", "web": "yes"},
-				Conditions: map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionFalse, "api")},
+				mark.Label("idle"): text("api"), mark.Label("web"): text("yes"),
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionFalse, "api"),
 			},
 		},
-		"a winner that sets the key in its other state only still has it": {
+		"the winner reserves a key that it sets only in its other state": {
 			markers: twoMarkers,
 			states: mark.States{
 				webIdle: state(v1alpha1.ProbeSucceeded, "web"), apiIdle: state(v1alpha1.ProbeSucceeded, "api"),
 			},
 			want: mark.Marks{
-				Labels:     map[string]string{"web": "yes"},
-				Conditions: map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionTrue, "api")},
+				mark.Label("web"):                  text("yes"),
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionTrue, "api"),
 			},
 		},
-		"a winner without a state still has the key": {
+		"the winner reserves its keys without a state": {
 			markers: twoMarkers,
 			states:  mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "web")},
-			want:    mark.Marks{Labels: map[string]string{"web": "yes"}},
+			want:    mark.Marks{mark.Label("web"): text("yes")},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := mark.Desired(planOf(t, tc.markers...), mark.Report{Reported: true, States: tc.states}, mark.Marks{})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			got := mark.Desired(planOf(t, tc.markers...), mark.PodReport{Reported: true, States: tc.states}, mark.Marks{})
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("marks (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDesiredWithoutAReport(t *testing.T) {
+func TestDesiredKeepsDeclaredMarksWithoutReport(t *testing.T) {
 	owned := mark.Marks{
-		Labels:     map[string]string{"gameserver-idle": "true", "old": "1"},
-		Conditions: map[string]mark.Condition{"game.io/idle": condition("game.io/idle", corev1.ConditionTrue, "")},
+		mark.Label("gameserver-idle"): text("true"), mark.Label("old"): text("1"),
+		mark.ConditionType("game.io/idle"): condition(corev1.ConditionTrue, ""),
 	}
-	want := mark.Marks{Labels: map[string]string{"gameserver-idle": "true"}, Conditions: owned.Conditions}
+	want := mark.Marks{mark.Label("gameserver-idle"): text("true"), mark.ConditionType("game.io/idle"): condition(corev1.ConditionTrue, "")}
 	probes := planOf(t, builders.Marker("ns", "web").Probe(documented()).Build())
-	got := mark.Desired(probes, mark.Report{}, owned)
+	got := mark.Desired(probes, mark.PodReport{}, owned)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("marks kept (-want +got):\n%s", diff)
 	}
-	if got := mark.Desired(nil, mark.Report{}, owned); !got.IsEmpty() {
-		t.Errorf("marks kept of a pod without probes: %v", got)
+	if got := mark.Desired(nil, mark.PodReport{}, owned); len(got) > 0 {
+		t.Errorf("marks of a pod without probes: %v, want none", got)
 	}
 }
 
@@ -175,28 +179,28 @@ func TestClaimConflicts(t *testing.T) {
 		markers []*v1alpha1.PodProbeMarker
 		want    []mark.Conflict
 	}{
-		"two states of one probe share a key": {
+		"one key in two states of a probe": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(label("idle")).Build()},
 		},
-		"one name as label and annotation is two keys": {
+		"label and annotation with the same name": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(label("idle")).
 				Probe(builders.Probe("busy").Annotation(v1alpha1.ProbeSucceeded, "idle", "x")).Build()},
 		},
 		"probe order within a marker": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(label("idle")).Probe(label("busy")).Build()},
-			want:    []mark.Conflict{{Key: mark.Key{Kind: mark.KindLabel, Name: "idle"}, Winner: webIdle, Loser: webBusy}},
+			want:    []mark.Conflict{{Key: mark.Label("idle"), Winner: webIdle, Loser: webBusy}},
 		},
-		"marker names before probe order": {
+		"marker name before probe order": {
 			markers: []*v1alpha1.PodProbeMarker{
 				builders.Marker("ns", "web").Probe(label("idle")).Build(),
 				builders.Marker("ns", "api").Probe(label("idle")).Build(),
 			},
-			want: []mark.Conflict{{Key: mark.Key{Kind: mark.KindLabel, Name: "idle"}, Winner: apiIdle, Loser: webIdle}},
+			want: []mark.Conflict{{Key: mark.Label("idle"), Winner: apiIdle, Loser: webIdle}},
 		},
-		"a condition type": {
+		"condition type": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").
 				Probe(builders.Probe("idle").Condition("a.io/b")).Probe(builders.Probe("busy").Condition("a.io/b")).Build()},
-			want: []mark.Conflict{{Key: mark.Key{Kind: mark.KindCondition, Name: "a.io/b"}, Winner: webIdle, Loser: webBusy}},
+			want: []mark.Conflict{{Key: mark.ConditionType("a.io/b"), Winner: webIdle, Loser: webBusy}},
 		},
 	}
 	for name, tc := range cases {
@@ -211,29 +215,43 @@ func TestClaimConflicts(t *testing.T) {
 
 func TestEqual(t *testing.T) {
 	base := mark.Marks{
-		Labels:      map[string]string{"a": "1"},
-		Annotations: map[string]string{"b": "2"},
-		Conditions:  map[string]mark.Condition{"c": condition("c", corev1.ConditionTrue, "m")},
+		mark.Label("a"):         text("1"),
+		mark.Annotation("b"):    text("2"),
+		mark.ConditionType("c"): condition(corev1.ConditionTrue, "m"),
 	}
-	with := func(change func(*mark.Condition)) mark.Marks {
-		c := base.Conditions["c"]
-		change(&c)
-		return mark.Marks{Labels: base.Labels, Annotations: base.Annotations, Conditions: map[string]mark.Condition{"c": c}}
+	with := func(key mark.Key, change func(*mark.Value)) mark.Marks {
+		changed := maps.Clone(base)
+		value := changed[key]
+		change(&value)
+		changed[key] = value
+		return changed
 	}
+	without := func(key mark.Key) mark.Marks {
+		less := maps.Clone(base)
+		delete(less, key)
+		return less
+	}
+	of := mark.ConditionType("c")
 	cases := map[string]struct {
 		other mark.Marks
 		equal bool
 	}{
-		"itself":               {other: base, equal: true},
-		"nothing":              {other: mark.Marks{}},
-		"another label value":  {other: mark.Marks{Labels: map[string]string{"a": "2"}, Annotations: base.Annotations, Conditions: base.Conditions}},
-		"no annotation":        {other: mark.Marks{Labels: base.Labels, Conditions: base.Conditions}},
-		"another message":      {other: with(func(c *mark.Condition) { c.Message = "n" })},
-		"a later second":       {other: with(func(c *mark.Condition) { c.LastProbeTime.Time = c.LastProbeTime.Add(time.Second) })},
-		"a later millisecond":  {other: with(func(c *mark.Condition) { c.LastProbeTime.Time = c.LastProbeTime.Add(time.Millisecond) }), equal: true},
-		"the time zone":        {other: with(func(c *mark.Condition) { c.LastProbeTime.Time = c.LastProbeTime.In(time.FixedZone("x", 3600)) }), equal: true},
-		"no transition time":   {other: with(func(c *mark.Condition) { c.LastTransitionTime = metav1.Time{} })},
-		"another status alone": {other: with(func(c *mark.Condition) { c.Status = corev1.ConditionFalse })},
+		"same":                  {other: maps.Clone(base), equal: true},
+		"empty":                 {},
+		"different label value": {other: with(mark.Label("a"), func(v *mark.Value) { v.Text = "2" })},
+		"missing annotation":    {other: without(mark.Annotation("b"))},
+		"different message":     {other: with(of, func(v *mark.Value) { v.Condition.Message = "n" })},
+		"later second": {other: with(of, func(v *mark.Value) {
+			v.Condition.LastProbeTime.Time = v.Condition.LastProbeTime.Add(time.Second)
+		})},
+		"later millisecond": {equal: true, other: with(of, func(v *mark.Value) {
+			v.Condition.LastProbeTime.Time = v.Condition.LastProbeTime.Add(time.Millisecond)
+		})},
+		"different time zone": {equal: true, other: with(of, func(v *mark.Value) {
+			v.Condition.LastProbeTime.Time = v.Condition.LastProbeTime.In(time.FixedZone("x", 3600))
+		})},
+		"missing transition time": {other: with(of, func(v *mark.Value) { v.Condition.LastTransitionTime = metav1.Time{} })},
+		"different status":        {other: with(of, func(v *mark.Value) { v.Condition.Status = corev1.ConditionFalse })},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

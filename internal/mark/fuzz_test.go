@@ -16,9 +16,9 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// FuzzDesired draws markers and states from the seed. Every mark must come from the
-// state of the first probe that declares its key, and no key may change hands when
-// states change.
+// FuzzDesired generates markers and states from the seed. Every label must come from the
+// state of the first probe that declares its key, and a change of states must not give a
+// key to another probe.
 func FuzzDesired(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -26,18 +26,17 @@ func FuzzDesired(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		probes := planOf(t, randomMarkers(rng)...)
-		report := mark.Report{Reported: true, States: randomStates(rng)}
-		got := mark.Desired(probes, report, mark.Marks{})
+		report := mark.PodReport{Reported: true, States: randomStates(rng)}
+		got := mark.Desired(probes, report, nil)
 
-		var want mark.Marks
-		want.Labels = map[string]string{}
+		want := map[string]string{}
 		declared := map[string]bool{}
 		for _, probe := range probes {
 			mine := map[string]bool{}
 			for _, policy := range probe.Source.MarkerPolicy {
 				for key, value := range policy.Labels {
 					if !declared[key] && report.States[probe.ID].State == policy.State {
-						want.Labels[key] = value
+						want[key] = value
 					}
 					mine[key] = true
 				}
@@ -46,25 +45,26 @@ func FuzzDesired(f *testing.F) {
 				declared[key] = true
 			}
 		}
-		if len(want.Labels) == 0 {
-			want.Labels = nil
+		labels := map[string]string{}
+		for _, name := range got.Names(mark.KindLabel) {
+			labels[name] = got[mark.Label(name)].Text
 		}
-		if diff := cmp.Diff(want.Labels, got.Labels); diff != "" {
+		if diff := cmp.Diff(want, labels); diff != "" {
 			t.Errorf("labels (-want +got):\n%s", diff)
 		}
 		claims, conflicts := mark.Claim(probes)
 		for _, c := range conflicts {
 			if claims[c.Key] != c.Winner || c.Winner == c.Loser {
-				t.Errorf("conflict %v is not against the holder %v", c, claims[c.Key])
+				t.Errorf("conflict %v: key belongs to %v", c, claims[c.Key])
 			}
 		}
 		for _, key := range got.Keys() {
 			if _, known := report.States[claims[key]]; !known {
-				t.Errorf("%s is marked, and its probe %v has no state", key, claims[key])
+				t.Errorf("%s is set, but its probe %v has no state", key, claims[key])
 			}
 		}
 		if again := mark.Desired(probes, report, got); !again.Equal(got) {
-			t.Errorf("marks depend on those there are: %v, then %v", got, again)
+			t.Errorf("marks depend on the existing marks: %v, then %v", got, again)
 		}
 	})
 }

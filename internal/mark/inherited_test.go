@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -19,9 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-func label(name string) mark.Key { return mark.Key{Kind: mark.KindLabel, Name: name} }
-
-// shown are the managed fields in short: manager, operation, subresource, set.
+// shown formats each entry as "manager operation subresource fields".
 func shown(managed []metav1.ManagedFieldsEntry) []string {
 	var lines []string
 	for _, entry := range managed {
@@ -43,9 +42,9 @@ func TestEntries(t *testing.T) {
 		Build().ManagedFields
 	want := []string{
 		"seamark Apply status " + ownedSet,
-		`kruise-manager Update  {"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`,
-		`kruise-manager Update status {"f:metadata":{"f:labels":{"f:gameserver-idle":{},"f:gone":{}},` +
-			`"f:annotations":{"f:controller.kubernetes.io/pod-deletion-cost":{}}},` +
+		`kruise-manager Update  {"f:metadata":{"f:labels":{"f:app":{}}}}`,
+		`kruise-manager Update status {"f:metadata":{"f:annotations":{"f:controller.kubernetes.io/pod-deletion-cost":{}},` +
+			`"f:labels":{"f:gameserver-idle":{},"f:gone":{}}},` +
 			`"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{}}}}`,
 		"kruise-manager Update status " + broken,
 	}
@@ -54,35 +53,35 @@ func TestEntries(t *testing.T) {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(shown(kept), shown(mark.Entries(kept))); diff != "" {
-		t.Errorf("keeping twice differs (-once +twice):\n%s", diff)
+		t.Errorf("Entries is not idempotent (-once +twice):\n%s", diff)
 	}
 }
 
 func TestInherited(t *testing.T) {
 	pod := func() *builders.PodBuilder { return builders.Pod("ns", "a") }
 	cases := map[string]struct {
-		pod     *builders.PodBuilder
-		want    []mark.Key
-		refused bool
+		pod   *builders.PodBuilder
+		want  []mark.Key
+		fails bool
 	}{
-		"a pod that never was OpenKruise's": {pod: pod().Updated("kubelet", "status", ownedSet).ManagedFields("seamark", "status", ownedSet)},
-		"an apply by its name":              {pod: pod().ManagedFields("kruise-manager", "status", ownedSet)},
-		"all kinds, of two entries": {
+		"other managers":          {pod: pod().Updated("kubelet", "status", ownedSet).ManagedFields("seamark", "status", ownedSet)},
+		"apply by kruise-manager": {pod: pod().ManagedFields("kruise-manager", "status", ownedSet)},
+		"all kinds, two entries": {
 			pod: pod().Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`).Updated("kruise-manager", "status", ownedSet),
 			want: []mark.Key{
-				{Kind: mark.KindAnnotation, Name: "controller.kubernetes.io/pod-deletion-cost"},
-				{Kind: mark.KindCondition, Name: "game.io/idle"},
-				label("app"), label("gameserver-idle"), label("gone"),
+				mark.Annotation("controller.kubernetes.io/pod-deletion-cost"),
+				mark.ConditionType("game.io/idle"),
+				mark.Label("app"), mark.Label("gameserver-idle"), mark.Label("gone"),
 			},
 		},
-		"a broken set":     {pod: pod().Updated("kruise-manager", "status", `{"f:metadata":[]}`), refused: true},
-		"a broken element": {pod: pod().Updated("kruise-manager", "status", `{"f:status":{"f:conditions":{"k:{":{}}}}`), refused: true},
+		"invalid fields":  {pod: pod().Updated("kruise-manager", "status", `{"f:metadata":[]}`), fails: true},
+		"invalid element": {pod: pod().Updated("kruise-manager", "status", `{"f:status":{"f:conditions":{"k:{":{}}}}`), fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := mark.Inherited(tc.pod.Build().ManagedFields)
-			if refused := err != nil; refused != tc.refused {
-				t.Fatalf("error %v, refused wanted: %t", err, tc.refused)
+			if fails := err != nil; fails != tc.fails {
+				t.Fatalf("error %v, want an error: %t", err, tc.fails)
 			}
 			keys := slices.SortedFunc(maps.Keys(got), func(a, b mark.Key) int { return strings.Compare(a.String(), b.String()) })
 			if diff := cmp.Diff(tc.want, keys); diff != "" {
@@ -93,32 +92,32 @@ func TestInherited(t *testing.T) {
 }
 
 func TestLeftover(t *testing.T) {
-	idle := plan.Probe{ID: probeid.ID{Marker: "m", Probe: "idle"}, Source: builders.Probe("idle").Condition("game.io/idle").
+	idle := plan.PlannedProbe{ID: probeid.ID{Marker: "m", Probe: "idle"}, Source: builders.Probe("idle").Condition("game.io/idle").
 		Label(v1alpha1.ProbeSucceeded, "idle", "true").Label(v1alpha1.ProbeFailed, "busy", "true").Build()}
-	inherited := map[mark.Key]bool{label("idle"): true, label("busy"): true, label("app"): true}
-	known := mark.Report{Reported: true, States: mark.States{idle.ID: {State: v1alpha1.ProbeSucceeded}}}
+	inherited := sets.New(mark.Label("idle"), mark.Label("busy"), mark.Label("app"))
+	known := mark.PodReport{Reported: true, States: mark.States{idle.ID: {State: v1alpha1.ProbeSucceeded}}}
 	cases := map[string]struct {
-		inherited map[mark.Key]bool
-		probes    []plan.Probe
-		report    mark.Report
+		inherited sets.Set[mark.Key]
+		probes    []plan.PlannedProbe
+		report    mark.PodReport
 		owned     mark.Marks
 		want      []mark.Key
 	}{
-		"not inherited":        {probes: []plan.Probe{idle}, report: known},
-		"of the other state":   {inherited: inherited, probes: []plan.Probe{idle}, report: known, want: []mark.Key{label("busy")}},
-		"declared by no probe": {inherited: inherited, report: known},
-		"a provider's condition": {
-			inherited: map[mark.Key]bool{label("busy"): true, {Kind: mark.KindCondition, Name: "game.io/idle"}: true},
-			probes:    []plan.Probe{idle}, report: mark.Report{Reported: true, Provider: true, States: known.States},
-			want: []mark.Key{label("busy")},
+		"not inherited":           {probes: []plan.PlannedProbe{idle}, report: known},
+		"mark of the other state": {inherited: inherited, probes: []plan.PlannedProbe{idle}, report: known, want: []mark.Key{mark.Label("busy")}},
+		"not declared":            {inherited: inherited, report: known},
+		"condition of a provider": {
+			inherited: sets.New(mark.Label("busy"), mark.ConditionType("game.io/idle")),
+			probes:    []plan.PlannedProbe{idle}, report: mark.PodReport{Reported: true, Provider: true, States: known.States},
+			want: []mark.Key{mark.Label("busy")},
 		},
-		"the state isn't known":         {inherited: inherited, probes: []plan.Probe{idle}, report: mark.Report{Reported: true}},
-		"nothing is reported":           {inherited: inherited, probes: []plan.Probe{idle}},
-		"ours, and declared no more":    {inherited: inherited, report: known, owned: labelled("idle", "true"), want: []mark.Key{label("idle")}},
-		"ours, and nothing is reported": {inherited: inherited, probes: []plan.Probe{idle}, owned: labelled("idle", "true")},
-		"ours, and the state is lost": {
-			inherited: inherited, probes: []plan.Probe{idle}, report: mark.Report{Reported: true},
-			owned: labelled("idle", "true"), want: []mark.Key{label("idle")},
+		"unknown state":             {inherited: inherited, probes: []plan.PlannedProbe{idle}, report: mark.PodReport{Reported: true}},
+		"no report":                 {inherited: inherited, probes: []plan.PlannedProbe{idle}},
+		"owned, no longer declared": {inherited: inherited, report: known, owned: labelled("idle", "true"), want: []mark.Key{mark.Label("idle")}},
+		"owned, no report":          {inherited: inherited, probes: []plan.PlannedProbe{idle}, owned: labelled("idle", "true")},
+		"owned, state no longer reported": {
+			inherited: inherited, probes: []plan.PlannedProbe{idle}, report: mark.PodReport{Reported: true},
+			owned: labelled("idle", "true"), want: []mark.Key{mark.Label("idle")},
 		},
 	}
 	for name, tc := range cases {
@@ -133,5 +132,5 @@ func TestLeftover(t *testing.T) {
 }
 
 func labelled(key, value string) mark.Marks {
-	return mark.Marks{Labels: map[string]string{key: value}}
+	return mark.Marks{mark.Label(key): text(value)}
 }

@@ -1,15 +1,15 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mark says what one pod carries: the labels, annotations and conditions that
-// the states of its planned probes call for, and those that Seamark owns on it now. It
-// is a pure function of the pod's plan and the reported states.
+// Package mark computes the marks of a pod: the labels, annotations and conditions that
+// the states of its planned probes require, and those that Seamark owns on it now. It is
+// pure: the result depends only on the pod, its plan and the reported states.
 //
-// What holds for every pod:
-//   - a probe with no state makes no marks, but the keys it declares are taken;
-//   - a key belongs to one probe, the first that declares it in the order of marker
-//     names and of probes in a marker, in all its states: nothing flaps between two;
-//   - the desired marks are complete: what is not among them comes off.
+// Invariants:
+//   - A probe without a state sets no marks, but it reserves the keys that it declares.
+//   - A key belongs to one probe in all states: the first that declares it, by marker name
+//     and probe order. A key therefore never alternates between two probes.
+//   - The desired marks are complete: a mark that is not among them is removed.
 package mark
 
 import (
@@ -21,9 +21,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Kind is what sort of mark a key names.
+// Kind is the kind of a mark.
 type Kind string
 
 // The kinds of marks.
@@ -33,133 +34,101 @@ const (
 	KindAnnotation Kind = "annotation"
 )
 
-// Key names one mark of a pod.
+// Key identifies one mark of a pod.
 type Key struct {
-	// Kind is the sort of mark.
+	// Kind is the kind of the mark.
 	Kind Kind
-	// Name is the label's or annotation's key, or the condition's type.
+	// Name is the key of the label or annotation, or the type of the condition.
 	Name string
 }
 
-// String returns the kind and the name, for people.
+// Label returns the key of a label.
+func Label(name string) Key { return Key{KindLabel, name} }
+
+// Annotation returns the key of an annotation.
+func Annotation(name string) Key { return Key{KindAnnotation, name} }
+
+// ConditionType returns the key of a condition.
+func ConditionType(name string) Key { return Key{KindCondition, name} }
+
+// String returns the kind and the name, for messages.
 func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 
-// Condition is a pod condition made from a probe's state. Its reason stays empty.
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
+}
+
+// Value is the value of one mark. Which field it uses depends on the kind of the key.
+type Value struct {
+	// Text is the value of a label or annotation.
+	Text string
+	// Condition is the value of a condition.
+	Condition Condition
+}
+
+func (v Value) equal(other Value) bool {
+	return v.Text == other.Text && v.Condition.equal(other.Condition)
+}
+
+// Condition is the content of a pod condition that is made from a probe's state. Its
+// reason is always empty.
 type Condition struct {
-	// Type is the condition's type, as the probe declares it.
-	Type string
-	// Status is True for Succeeded, False for Failed, Unknown for Unknown. Empty means
-	// that somebody else has set it.
+	// Status is True for Succeeded, False for Failed, Unknown for Unknown. It is empty if
+	// another manager set it.
 	Status corev1.ConditionStatus
-	// Message is what the probe said last.
+	// Message is the probe's last message.
 	Message string
-	// LastProbeTime and LastTransitionTime are the state's, in whole seconds. Zero
+	// LastProbeTime and LastTransitionTime are those of the state, in whole seconds. Zero
 	// means that the state has none.
 	LastProbeTime, LastTransitionTime metav1.Time
 }
 
 func (c Condition) equal(other Condition) bool {
-	return c.Type == other.Type && c.Status == other.Status && c.Message == other.Message &&
+	return c.Status == other.Status && c.Message == other.Message &&
 		sameSecond(c.LastProbeTime, other.LastProbeTime) &&
 		sameSecond(c.LastTransitionTime, other.LastTransitionTime)
 }
 
-// sameSecond compares as the API server keeps times: without fractions.
+// sameSecond ignores fractions of seconds, which the API server does not store.
 func sameSecond(a, b metav1.Time) bool {
 	return a.Truncate(time.Second).Equal(b.Truncate(time.Second))
 }
 
-// Marks are all marks of one pod. The zero value is a pod without any.
-type Marks struct {
-	// Labels and Annotations are the marks among the pod's metadata, by key.
-	Labels, Annotations map[string]string
-	// Conditions are the marks among the pod's conditions, by type.
-	Conditions map[string]Condition
-}
+// Marks are the marks of one pod.
+type Marks map[Key]Value
 
-// IsEmpty tells whether there are no marks.
-func (m Marks) IsEmpty() bool {
-	return len(m.Labels)+len(m.Annotations)+len(m.Conditions) == 0
-}
+// Equal reports whether both have the same keys and values. It compares times in whole
+// seconds.
+func (m Marks) Equal(other Marks) bool { return maps.EqualFunc(m, other, Value.equal) }
 
-// Equal tells whether both are the same marks with the same values. Times are
-// compared in whole seconds.
-func (m Marks) Equal(other Marks) bool {
-	return maps.Equal(m.Labels, other.Labels) &&
-		maps.Equal(m.Annotations, other.Annotations) &&
-		maps.EqualFunc(m.Conditions, other.Conditions, Condition.equal)
-}
-
-// Has tells whether the key is among the marks.
+// Has reports whether the key is among the marks.
 func (m Marks) Has(key Key) bool {
-	var found bool
-	switch key.Kind {
-	case KindLabel:
-		_, found = m.Labels[key.Name]
-	case KindAnnotation:
-		_, found = m.Annotations[key.Name]
-	case KindCondition:
-		_, found = m.Conditions[key.Name]
-	}
+	_, found := m[key]
 	return found
 }
 
 // Keys returns the keys of all marks, ordered by kind and name.
-func (m Marks) Keys() []Key {
-	keys := make([]Key, 0, len(m.Labels)+len(m.Annotations)+len(m.Conditions))
-	for name := range m.Labels {
-		keys = append(keys, Key{KindLabel, name})
+func (m Marks) Keys() []Key { return slices.SortedFunc(maps.Keys(m), compareKeys) }
+
+// Names returns the sorted names of the marks of one kind.
+func (m Marks) Names(kind Kind) []string {
+	var names []string
+	for key := range m {
+		if key.Kind == kind {
+			names = append(names, key.Name)
+		}
 	}
-	for name := range m.Annotations {
-		keys = append(keys, Key{KindAnnotation, name})
-	}
-	for name := range m.Conditions {
-		keys = append(keys, Key{KindCondition, name})
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
+	slices.Sort(names)
+	return names
 }
 
-// Only returns the marks whose keys are among those given.
-func (m Marks) Only(keys map[Key]bool) Marks {
-	var kept Marks
-	for _, key := range m.Keys() {
-		if !keys[key] {
-			continue
-		}
-		switch key.Kind {
-		case KindLabel:
-			kept.setLabel(key.Name, m.Labels[key.Name])
-		case KindAnnotation:
-			kept.setAnnotation(key.Name, m.Annotations[key.Name])
-		case KindCondition:
-			kept.setCondition(m.Conditions[key.Name])
+// Only returns the marks whose keys are in the set.
+func (m Marks) Only(keys sets.Set[Key]) Marks {
+	kept := make(Marks)
+	for key, value := range m {
+		if keys.Has(key) {
+			kept[key] = value
 		}
 	}
 	return kept
-}
-
-func (m *Marks) setLabel(key, value string) {
-	if m.Labels == nil {
-		m.Labels = make(map[string]string)
-	}
-	m.Labels[key] = value
-}
-
-func (m *Marks) setAnnotation(key, value string) {
-	if m.Annotations == nil {
-		m.Annotations = make(map[string]string)
-	}
-	m.Annotations[key] = value
-}
-
-func (m *Marks) setCondition(condition Condition) {
-	if m.Conditions == nil {
-		m.Conditions = make(map[string]Condition)
-	}
-	m.Conditions[condition.Type] = condition
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
 }

@@ -4,33 +4,18 @@
 package mark
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// fields is one level of a set of owned fields, in the wire form of FieldsV1: "f:"
-// before a field's or map's key, "k:" before the keys of a list's element.
-type fields map[string]json.RawMessage
-
-// ownedFields has the levels that lead to marks.
-type ownedFields struct {
-	Metadata struct {
-		Labels      fields `json:"f:labels,omitempty"`
-		Annotations fields `json:"f:annotations,omitempty"`
-	} `json:"f:metadata,omitzero"`
-	Status struct {
-		Conditions fields `json:"f:conditions,omitempty"`
-	} `json:"f:status,omitzero"`
-}
-
-// Entry returns the managedFields entry that Seamark's applies to a pod's status
-// leave, or nil where there is none: the pod has no marks.
+// Entry returns the managedFields entry that Seamark's applies to a pod's status create,
+// or nil if there is none, which means that the pod has no marks.
 func Entry(managed []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	for i := range managed {
 		entry := &managed[i]
@@ -43,69 +28,103 @@ func Entry(managed []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	return nil
 }
 
-// Owned returns the marks that Seamark owns on the pod, with the values the pod has
-// for them. A key that the pod no longer has is not among them. It returns an error
-// where the pod's managedFields can't be read. A field of a condition that somebody else
-// has set since is empty: it is no longer Seamark's.
+// Owned returns the marks that Seamark owns on the pod, with the pod's values. It omits
+// keys that the pod no longer has. A field of a condition that another manager has set
+// since is empty. It returns an error if Seamark's managedFields entry cannot be parsed.
 func Owned(pod *corev1.Pod) (Marks, error) {
-	var owned Marks
+	owned := make(Marks)
 	entry := Entry(pod.ManagedFields)
 	if entry == nil || entry.FieldsV1 == nil {
 		return owned, nil
 	}
-	set, err := fieldsOf(entry)
+	fields, err := parse(entry)
 	if err != nil {
-		return owned, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	for field := range set.Metadata.Labels {
-		if value, found := pod.Labels[strings.TrimPrefix(field, "f:")]; found {
-			owned.setLabel(strings.TrimPrefix(field, "f:"), value)
+	fields.Iterate(func(path fieldpath.Path) {
+		if key, field, isMark := keyOf(path); isMark {
+			owned.own(pod, key, field)
 		}
-	}
-	for field := range set.Metadata.Annotations {
-		if value, found := pod.Annotations[strings.TrimPrefix(field, "f:")]; found {
-			owned.setAnnotation(strings.TrimPrefix(field, "f:"), value)
-		}
-	}
-	return owned, owned.addConditions(pod, set.Status.Conditions)
+	})
+	return owned, nil
 }
 
-func (m *Marks) addConditions(pod *corev1.Pod, owned fields) error {
-	for field, inner := range owned {
-		conditionType, isElement, err := elementType(field)
-		if err != nil {
-			return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+// own adds the pod's value of the key or, of a condition, that of one field of it.
+func (m Marks) own(pod *corev1.Pod, key Key, field string) {
+	switch key.Kind {
+	case KindLabel:
+		if text, found := pod.Labels[key.Name]; found {
+			m[key] = Value{Text: text}
 		}
-		if !isElement {
-			continue
+	case KindAnnotation:
+		if text, found := pod.Annotations[key.Name]; found {
+			m[key] = Value{Text: text}
 		}
-		var leaves fields
-		if err := json.Unmarshal(inner, &leaves); err != nil {
-			return fmt.Errorf("pod %s/%s: reading the managed fields of condition %s: %w", pod.Namespace, pod.Name, conditionType, err)
-		}
+	case KindCondition:
 		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; string(c.Type) == conditionType {
-				m.setCondition(ownedCondition(c, leaves))
+			if c := &pod.Status.Conditions[i]; string(c.Type) == key.Name {
+				m[key] = Value{Condition: m[key].Condition.with(field, c)}
 			}
 		}
 	}
-	return nil
 }
 
-// ownedCondition returns of the condition what Seamark owns by the leaves.
-func ownedCondition(c *corev1.PodCondition, leaves fields) Condition {
-	owned := Condition{Type: string(c.Type)}
-	if _, own := leaves["f:status"]; own {
-		owned.Status = c.Status
+// with returns the condition with one more field of the pod's condition.
+func (c Condition) with(field string, from *corev1.PodCondition) Condition {
+	switch field {
+	case "status":
+		c.Status = from.Status
+	case "message":
+		c.Message = from.Message
+	case "lastProbeTime":
+		c.LastProbeTime = from.LastProbeTime
+	case "lastTransitionTime":
+		c.LastTransitionTime = from.LastTransitionTime
 	}
-	if _, own := leaves["f:message"]; own {
-		owned.Message = c.Message
+	return c
+}
+
+// parse parses the entry's FieldsV1. fieldpath takes 0.9 times as long as a parser of only
+// the levels above marks for Seamark's own entry (1.7 times the memory), and 1.4 times as
+// long for that of a pod which OpenKruise created.
+func parse(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	fields := fieldpath.NewSet()
+	if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("parse managedFields entry of %q: %w", entry.Manager, err)
 	}
-	if _, own := leaves["f:lastProbeTime"]; own {
-		owned.LastProbeTime = c.LastProbeTime
+	return fields, nil
+}
+
+// depth is the length of the path to a mark: its object, its list or map, and its key.
+const depth = 3
+
+// keyOf returns the key of the mark that the path leads to, and the field of the mark if
+// the path leads further.
+func keyOf(path fieldpath.Path) (key Key, field string, isMark bool) {
+	if len(path) < depth || path[0].FieldName == nil || path[1].FieldName == nil {
+		return Key{}, "", false
 	}
-	if _, own := leaves["f:lastTransitionTime"]; own {
-		owned.LastTransitionTime = c.LastTransitionTime
+	if len(path) > depth && path[depth].FieldName != nil {
+		field = *path[depth].FieldName
 	}
-	return owned
+	switch element := path[2]; *path[0].FieldName + "." + *path[1].FieldName {
+	case "metadata.labels":
+		if element.FieldName != nil {
+			return Label(*element.FieldName), field, true
+		}
+	case "metadata.annotations":
+		if element.FieldName != nil {
+			return Annotation(*element.FieldName), field, true
+		}
+	case "status.conditions":
+		if element.Key == nil {
+			break
+		}
+		for _, part := range *element.Key {
+			if part.Name == "type" && part.Value.IsString() {
+				return ConditionType(part.Value.AsString()), field, true
+			}
+		}
+	}
+	return Key{}, "", false
 }

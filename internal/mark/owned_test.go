@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -31,41 +32,40 @@ func TestOwned(t *testing.T) {
 			})
 	}
 	cases := map[string]struct {
-		pod     *corev1.Pod
-		want    mark.Marks
-		refused bool
+		pod   *corev1.Pod
+		want  mark.Marks
+		fails bool
 	}{
 		"no managed fields": {pod: marked().Build()},
-		"of others": {
+		"other managers": {
 			pod: marked().ManagedFields("kubelet", "status", ownedSet).ManagedFields("seamark", "", ownedSet).Build(),
 		},
-		"ours, with the pod's values and without what is gone": {
+		"pod values, without removed keys": {
 			pod: marked().ManagedFields("seamark", "status", ownedSet).Build(),
 			want: mark.Marks{
-				Labels:      map[string]string{"gameserver-idle": "true"},
-				Annotations: map[string]string{"controller.kubernetes.io/pod-deletion-cost": "-10"},
-				Conditions: map[string]mark.Condition{"game.io/idle": {
-					Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle",
-					LastProbeTime: probed, LastTransitionTime: changed,
+				mark.Label("gameserver-idle"):                                 text("true"),
+				mark.Annotation("controller.kubernetes.io/pod-deletion-cost"): text("-10"),
+				mark.ConditionType("game.io/idle"): {Condition: mark.Condition{
+					Status: corev1.ConditionTrue, Message: "idle", LastProbeTime: probed, LastTransitionTime: changed,
 				}},
 			},
 		},
-		"a broken set": {
-			pod:     marked().ManagedFields("seamark", "status", `{"f:metadata":[]}`).Build(),
-			refused: true,
+		"invalid fields": {
+			pod:   marked().ManagedFields("seamark", "status", `{"f:metadata":[]}`).Build(),
+			fails: true,
 		},
-		"a broken element": {
-			pod:     marked().ManagedFields("seamark", "status", `{"f:status":{"f:conditions":{"k:{":{}}}}`).Build(),
-			refused: true,
+		"invalid element": {
+			pod:   marked().ManagedFields("seamark", "status", `{"f:status":{"f:conditions":{"k:{":{}}}}`).Build(),
+			fails: true,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := mark.Owned(tc.pod)
-			if refused := err != nil; refused != tc.refused {
-				t.Fatalf("error %v, refused wanted: %t", err, tc.refused)
+			if fails := err != nil; fails != tc.fails {
+				t.Fatalf("error %v, want an error: %t", err, tc.fails)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("owned (-want +got):\n%s", diff)
 			}
 		})

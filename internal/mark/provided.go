@@ -10,13 +10,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-// Provided returns what the provider of a virtual kubelet says of the pod by the
-// conditions that the probes name: True is Succeeded, False is Failed, anything else
-// Unknown. The conditions are the provider's own and no marks. But one that an agent's
-// report has set, while the pod's node had a kubelet, stays until the provider sets it,
-// field by field. A condition without a status says nothing.
-func Provided(pod *corev1.Pod, probes []plan.Probe) Report {
-	report := Report{Reported: true, Provider: true, States: make(States, len(probes))}
+// Provided returns what the provider of a virtual node reports about the pod through the
+// conditions that the probes declare: True means Succeeded, False means Failed, any other
+// status Unknown, and no status no report. These conditions belong to the provider and are
+// not marks. A condition that Seamark set while the pod's node had a kubelet stays until
+// the provider sets it, field by field.
+func Provided(pod *corev1.Pod, probes []plan.PlannedProbe) PodReport {
+	report := PodReport{Reported: true, Provider: true, States: make(States, len(probes))}
 	for _, probe := range probes {
 		for i := range pod.Status.Conditions {
 			c := &pod.Status.Conditions[i]
@@ -34,7 +34,7 @@ func Provided(pod *corev1.Pod, probes []plan.Probe) Report {
 	return report
 }
 
-// stateOf is conditionStatus the other way round.
+// stateOf is the inverse of conditionStatus.
 func stateOf(status corev1.ConditionStatus) v1alpha1.ProbeState {
 	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed} {
 		if conditionStatus(state) == status {

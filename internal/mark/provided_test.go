@@ -26,27 +26,26 @@ func TestProvided(t *testing.T) {
 		return builders.Pod("ns", "a").Label("app", "game").Label("idle", "old").
 			Condition(corev1.PodCondition{Type: "game.io/idle", Status: status, Message: "said", LastTransitionTime: metav1.Unix(9, 0)})
 	}
-	label := func(value string) map[string]string { return map[string]string{"idle": value} }
+	idle := mark.ConditionType("game.io/idle")
+	label := func(value string) mark.Marks { return mark.Marks{mark.Label("idle"): text(value)} }
 	cases := map[string]struct {
 		pod  *builders.PodBuilder
 		want mark.Marks
 	}{
-		"no condition yet":               {pod: builders.Pod("ns", "a").Label("app", "game")},
-		"True":                           {pod: is(corev1.ConditionTrue), want: mark.Marks{Labels: label("yes")}},
-		"False":                          {pod: is(corev1.ConditionFalse), want: mark.Marks{Labels: label("no")}},
-		"Unknown":                        {pod: is(corev1.ConditionUnknown)},
-		"a status of the provider's own": {pod: is("Maybe")},
-		"the provider has set the condition": {pod: is(corev1.ConditionTrue).ManagedFields("seamark", "status", rest), want: mark.Marks{
-			Labels: label("yes"), Conditions: map[string]mark.Condition{"game.io/idle": {Type: "game.io/idle"}},
+		"no condition":       {pod: builders.Pod("ns", "a").Label("app", "game")},
+		"True":               {pod: is(corev1.ConditionTrue), want: label("yes")},
+		"False":              {pod: is(corev1.ConditionFalse), want: label("no")},
+		"Unknown":            {pod: is(corev1.ConditionUnknown)},
+		"nonstandard status": {pod: is("Maybe")},
+		"provider has set the condition": {pod: is(corev1.ConditionTrue).ManagedFields("seamark", "status", rest), want: mark.Marks{
+			mark.Label("idle"): text("yes"), idle: {},
 		}},
-		"a condition without a status": {pod: is("").ManagedFields("seamark", "status", rest)},
-		"an agent's condition that the provider has yet to set": {
+		"condition without status": {pod: is("").ManagedFields("seamark", "status", rest)},
+		"condition of an agent, not yet set by the provider": {
 			pod: is(corev1.ConditionTrue).ManagedFields("seamark", "status", whole),
 			want: mark.Marks{
-				Labels: label("yes"),
-				Conditions: map[string]mark.Condition{"game.io/idle": {
-					Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "said",
-				}},
+				mark.Label("idle"): text("yes"),
+				idle:               {Condition: mark.Condition{Status: corev1.ConditionTrue, Message: "said"}},
 			},
 		},
 	}

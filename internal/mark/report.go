@@ -11,10 +11,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// ReportOf returns what a node's report says of the pod with the UID. States whose name
-// names no probe are left out.
-func ReportOf(npp *v1alpha1.NodePodProbe, pod types.UID) Report {
-	report := Report{Reported: Reported(npp)}
+// ReportOf returns the part of a node's report that is about the pod with the UID. It omits
+// states whose name is not that of a probe.
+func ReportOf(npp *v1alpha1.NodePodProbe, pod types.UID) PodReport {
+	report := PodReport{Reported: Reported(npp)}
 	for i := range npp.Status.PodProbeStatuses {
 		status := &npp.Status.PodProbeStatuses[i]
 		if status.UID != string(pod) {
@@ -30,13 +30,12 @@ func ReportOf(npp *v1alpha1.NodePodProbe, pod types.UID) Report {
 	return report
 }
 
-// Reported tells whether the node's agent has reported since the object was made.
+// Reported reports whether the node's agent has reported since the object was created.
 func Reported(npp *v1alpha1.NodePodProbe) bool {
 	return npp.Status.ObservedGeneration > 0 || len(npp.Status.PodProbeStatuses) > 0
 }
 
-// Changed returns the pods of which the two reports of one node say something
-// different, each once.
+// Changed returns the pods whose states differ between two reports of one node, each once.
 func Changed(before, after *v1alpha1.NodePodProbe) []types.NamespacedName {
 	old := make(map[string]*v1alpha1.PodProbeStatus, len(before.Status.PodProbeStatuses))
 	for i := range before.Status.PodProbeStatuses {

@@ -32,19 +32,19 @@ func TestReportOf(t *testing.T) {
 	idle := named("web#idle", v1alpha1.ProbeSucceeded)
 	cases := map[string]struct {
 		npp  *v1alpha1.NodePodProbe
-		want mark.Report
+		want mark.PodReport
 	}{
 		"no report": {npp: report(0)},
-		"an empty report of a plan": {
-			npp: report(3), want: mark.Report{Reported: true},
+		"empty report": {
+			npp: report(3), want: mark.PodReport{Reported: true},
 		},
-		"by UID, not by name": {
+		"matched by UID, not by name": {
 			npp:  report(0, podStatus("a", "old", named("web#idle", v1alpha1.ProbeFailed)), podStatus("a", "new", idle)),
-			want: mark.Report{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: idle}},
+			want: mark.PodReport{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: idle}},
 		},
-		"a name that names no probe": {
+		"invalid probe name": {
 			npp:  report(0, podStatus("a", "new", named("web", v1alpha1.ProbeFailed), idle)),
-			want: mark.Report{Reported: true, States: mark.States{probeid.ID{Marker: "web", Probe: "idle"}: idle}},
+			want: mark.PodReport{Reported: true, States: mark.States{probeid.ID{Marker: "web", Probe: "idle"}: idle}},
 		},
 	}
 	for name, tc := range cases {
@@ -63,11 +63,11 @@ func TestChanged(t *testing.T) {
 		before, after *v1alpha1.NodePodProbe
 		want          []types.NamespacedName
 	}{
-		"nothing":            {before: report(1, podStatus("a", "1", idle)), after: report(2, podStatus("a", "1", idle))},
-		"a new pod":          {before: report(1), after: report(1, podStatus("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
-		"a state":            {before: report(1, podStatus("a", "1", idle), podStatus("b", "2", idle)), after: report(1, podStatus("a", "1", idle), podStatus("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
-		"a pod that is gone": {before: report(1, podStatus("a", "1", idle)), after: report(1), want: []types.NamespacedName{pod("a")}},
-		"a pod that was recreated, once": {
+		"no change":   {before: report(1, podStatus("a", "1", idle)), after: report(2, podStatus("a", "1", idle))},
+		"new pod":     {before: report(1), after: report(1, podStatus("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
+		"new state":   {before: report(1, podStatus("a", "1", idle), podStatus("b", "2", idle)), after: report(1, podStatus("a", "1", idle), podStatus("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
+		"removed pod": {before: report(1, podStatus("a", "1", idle)), after: report(1), want: []types.NamespacedName{pod("a")}},
+		"recreated pod, listed once": {
 			before: report(1, podStatus("a", "1", idle)), after: report(1, podStatus("a", "2", idle)),
 			want: []types.NamespacedName{pod("a")},
 		},

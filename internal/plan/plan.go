@@ -22,8 +22,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// Probe is one probe of one pod, as planned.
-type Probe struct {
+// PlannedProbe is one probe in the plan of one pod.
+type PlannedProbe struct {
 	// ID names the probe.
 	ID probeid.ID
 	// Plan is what the agent is told, with every default and named port resolved.
@@ -67,7 +67,7 @@ const (
 // in a marker.
 type PodPlan struct {
 	// Probes are the probes to run.
-	Probes []Probe
+	Probes []PlannedProbe
 	// Problems are the probes that the markers ask for and that can't be run.
 	Problems []Problem
 }
@@ -141,7 +141,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 				planned.Problems = append(planned.Problems, problem)
 				continue
 			}
-			planned.Probes = append(planned.Probes, Probe{
+			planned.Probes = append(planned.Probes, PlannedProbe{
 				ID:     src.id,
 				Source: src.spec,
 				Plan: v1alpha1.ContainerProbe{
@@ -155,7 +155,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return planned
 }
 
-func wirePod(pod *corev1.Pod, probes []Probe) v1alpha1.PodProbe {
+func wirePod(pod *corev1.Pod, probes []PlannedProbe) v1alpha1.PodProbe {
 	wire := v1alpha1.PodProbe{
 		Name:      pod.Name,
 		Namespace: pod.Namespace,

@@ -89,7 +89,7 @@ func Compile(pod *corev1.Pod, markers []*plan.Marker, defaults plan.Defaults) pl
 	return handed
 }
 
-func leftOut(pod *corev1.Pod, probe plan.Probe, reason plan.Reason) plan.Problem {
+func leftOut(pod *corev1.Pod, probe plan.PlannedProbe, reason plan.Reason) plan.Problem {
 	return plan.Problem{
 		ID: probe.ID, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.Source.ContainerName, Reason: reason,
 	}
@@ -97,7 +97,7 @@ func leftOut(pod *corev1.Pod, probe plan.Probe, reason plan.Reason) plan.Problem
 
 // Encode returns the annotations of the probes that Compile returned. It returns an error
 // where a probe can't be encoded, which no probe that came from the API server is.
-func Encode(probes []plan.Probe) (Annotations, error) {
+func Encode(probes []plan.PlannedProbe) (Annotations, error) {
 	if len(probes) == 0 {
 		return Annotations{}, nil
 	}

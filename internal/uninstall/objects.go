@@ -85,7 +85,7 @@ func (u *uninstaller) removeInherited(ctx context.Context, pod *corev1.Pod) erro
 	if err != nil {
 		return err
 	}
-	keys := mark.Leftover(inherited, nil, mark.Report{}, owned, mark.Marks{})
+	keys := mark.Leftover(inherited, nil, mark.PodReport{}, owned, mark.Marks{})
 	if len(keys) == 0 {
 		return nil
 	}

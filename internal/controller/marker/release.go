@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -117,7 +118,7 @@ func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMark
 // leftOver tells whether the pod carries a mark that none of its probes calls for, or
 // has under one of the keys another value than they call for. Marks of other keys may
 // be on their way and are no concern.
-func leftOver(pod *corev1.Pod, probes []plan.Probe, report mark.Report, keys map[mark.Key]bool) (bool, error) {
+func leftOver(pod *corev1.Pod, probes []plan.PlannedProbe, report mark.PodReport, keys sets.Set[mark.Key]) (bool, error) {
 	owned, err := mark.Owned(pod)
 	if err != nil {
 		return false, fmt.Errorf("finding the marks that are on the pod: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -99,21 +100,14 @@ func rivals(marker *v1alpha1.PodProbeMarker, all []v1alpha1.PodProbeMarker) []v1
 		if other.Name == marker.Name {
 			return false
 		}
-		for key := range declared(&other) {
-			if mine[key] {
-				return false
-			}
-		}
-		return true
+		return !mine.HasAny(declared(&other).UnsortedList()...)
 	})
 }
 
-func declared(marker *v1alpha1.PodProbeMarker) map[mark.Key]bool {
-	keys := make(map[mark.Key]bool)
+func declared(marker *v1alpha1.PodProbeMarker) sets.Set[mark.Key] {
+	keys := sets.New[mark.Key]()
 	for i := range marker.Spec.Probes {
-		for _, key := range mark.Declared(&marker.Spec.Probes[i]) {
-			keys[key] = true
-		}
+		keys.Insert(mark.Declared(&marker.Spec.Probes[i])...)
 	}
 	return keys
 }

@@ -6,7 +6,6 @@ package podmark
 import (
 	"context"
 	"errors"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -98,7 +97,7 @@ func sameMarks(before, after *corev1.Pod) bool {
 	oldInherited, errOldInherited := mark.Inherited(before.ManagedFields)
 	inherited, errInherited := mark.Inherited(after.ManagedFields)
 	return errors.Join(errOld, err, errOldInherited, errInherited) == nil &&
-		current.Equal(old) && maps.Equal(inherited, oldInherited)
+		current.Equal(old) && inherited.Equal(oldInherited)
 }
 
 // markerEvents returns what to do when a marker changes: the pods that it selects, before or

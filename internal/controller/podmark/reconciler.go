@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -92,7 +93,7 @@ func (c change) tell(lines logr.Logger) {
 	}
 	var set, removed []string
 	for _, key := range c.desired.Keys() {
-		if alone := map[mark.Key]bool{key: true}; !c.desired.Only(alone).Equal(c.owned.Only(alone)) {
+		if alone := sets.New(key); !c.desired.Only(alone).Equal(c.owned.Only(alone)) {
 			set = append(set, key.String())
 		}
 	}
@@ -102,7 +103,7 @@ func (c change) tell(lines logr.Logger) {
 		}
 	}
 	message := "Marked pod"
-	if c.desired.IsEmpty() {
+	if len(c.desired) == 0 {
 		message = "Unmarked pod"
 	}
 	lines.Info(message, "set", set, "removed", removed)

@@ -40,7 +40,11 @@ func (r *recorded) Remove(_ context.Context, _ *corev1.Pod, keys []mark.Key) (st
 }
 
 func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (string, error) {
-	r.labels = append(r.labels, marks.Labels)
+	var labels map[string]string
+	for _, name := range marks.Names(mark.KindLabel) {
+		labels = map[string]string{name: marks[mark.Label(name)].Text}
+	}
+	r.labels = append(r.labels, labels)
 	return "1000", r.err
 }
 
@@ -120,7 +124,7 @@ func TestReconcileTakesOver(t *testing.T) {
 		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kruise-manager", "status", entry)
 	}
 	shared := func() *builders.PodBuilder { return left().ManagedFields("seamark", "status", entry) }
-	healthy := []mark.Key{{Kind: mark.KindLabel, Name: "healthy"}}
+	healthy := []mark.Key{mark.Label("healthy")}
 	cases := map[string]struct {
 		cached  []client.Object
 		applied []map[string]string

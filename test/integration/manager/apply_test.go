@@ -35,9 +35,9 @@ func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
 	pods := apply.NewPods(metadataClient(t))
 	pod := w.pod("a", "no-node")
 	some := mark.Marks{
-		Labels:      map[string]string{"healthy": "true"},
-		Annotations: map[string]string{"cost": "1"},
-		Conditions:  map[string]mark.Condition{"game.io/idle": {Type: "game.io/idle", Status: corev1.ConditionTrue}},
+		mark.Label("healthy"):              {Text: "true"},
+		mark.Annotation("cost"):            {Text: "1"},
+		mark.ConditionType("game.io/idle"): {Condition: mark.Condition{Status: corev1.ConditionTrue}},
 	}
 	for name, target := range map[string]*corev1.Pod{
 		"a pod that is gone": builders.Pod(w.namespace, "gone").Build(),

@@ -47,9 +47,9 @@ func TestUninstall(t *testing.T) {
 	config := identity(t, e)
 	namespace := e.Namespace(t)
 	marks := mark.Marks{
-		Labels:      map[string]string{"busy": "true"},
-		Annotations: map[string]string{"note": "x"},
-		Conditions:  map[string]mark.Condition{"example.com/busy": {Type: "example.com/busy", Status: corev1.ConditionTrue}},
+		mark.Label("busy"):                     {Text: "true"},
+		mark.Annotation("note"):                {Text: "x"},
+		mark.ConditionType("example.com/busy"): {Condition: mark.Condition{Status: corev1.ConditionTrue}},
 	}
 	createDeployment(t, e)
 	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x"), marks)
@@ -134,7 +134,7 @@ func TestHeldLease(t *testing.T) {
 	e := env.Start(t)
 	config := identity(t, e)
 	namespace := e.Namespace(t)
-	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{Labels: map[string]string{"busy": "true"}})
+	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{mark.Label("busy"): {Text: "true"}})
 	must(t, e.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name},
 		Spec: coordinationv1.LeaseSpec{
@@ -164,7 +164,7 @@ func TestManagerThatRuns(t *testing.T) {
 	manager := plain(builders.Pod(system, "manager").Label("a", "b"))
 	must(t, e.Client.Create(t.Context(), manager))
 	must(t, e.Client.Create(t.Context(), plain(builders.Pod(system, "hook").Label("a", "c"))))
-	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{Labels: map[string]string{"busy": "true"}})
+	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{mark.Label("busy"): {Text: "true"}})
 
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
 	defer cancel()
