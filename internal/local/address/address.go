@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address gives pods addresses of their own on the loopback interface. It hands
-// out whole ranges 127.x.y.0/24, each held by a socket that is bound in it, so that two
-// runs on one machine never share an address, and a range is free again however its
-// holder ends.
+// Package address leases addresses on the loopback interface to pods. It leases whole
+// ranges 127.x.y.0/24 and reserves each with a socket that is bound to its first address.
+// Two runs on one machine therefore never share an address, and the range of a process
+// that was killed is free again.
 package address
 
 import (
@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// guardPort is the port of the socket that holds a range, at its first address.
+	// guardPort is the port of the socket that reserves a range.
 	guardPort = 41797
 
-	// firstBlock is 127.64, far from what programs on the machine use by themselves, and
-	// blocks is how many ranges there are from there.
+	// firstBlock is 127.64, which programs rarely use. blocks is the number of ranges from
+	// there.
 	firstBlock = 64
 	blocks     = 64 * 256
 
-	// perBlock are the addresses of a range that pods get: from 2, as 1 is the guard's.
+	// perBlock is the number of addresses in a range that pods get. They start at 2: the
+	// guard has 1.
 	perBlock = 253
 )
 
-// ErrOnlyOne says that the system has no loopback address but 127.0.0.1.
-var ErrOnlyOne = errors.New("the system has no loopback address but 127.0.0.1")
+// ErrOnlyOne means that the only loopback address of the system is 127.0.0.1.
+var ErrOnlyOne = errors.New("the system has only the loopback address 127.0.0.1")
 
-// Lease is a number of addresses that nobody else has.
+// Lease holds addresses that no other lease has.
 type Lease struct {
-	// Addresses are what was asked for, in order.
+	// Addresses are the leased addresses in order.
 	Addresses []netip.Addr
 	guards    []net.PacketConn
 }
 
-// Take leases as many addresses as asked for. The error is ErrOnlyOne where the system
-// has no such addresses.
+// Take leases count addresses. It returns ErrOnlyOne if the system has no such addresses.
 func Take(count int) (*Lease, error) { return take(firstBlock<<8, blocks, count) }
 
-// take takes addresses from so many ranges, of which first has the number of the two bytes
-// in its middle.
+// take leases addresses from consecutive ranges. The two bytes of first are the second and
+// third byte of the first range's addresses.
 func take(first, blocks, count int) (*Lease, error) {
 	lease := &Lease{}
 	for block := first; block < first+blocks; block++ {
@@ -58,7 +58,7 @@ func take(first, blocks, count int) (*Lease, error) {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
 			return nil, errors.Join(ErrOnlyOne, lease.Close())
 		case err != nil:
-			return nil, errors.Join(fmt.Errorf("hold the addresses 127.%d.%d.0/24: %w", x, y, err), lease.Close())
+			return nil, errors.Join(fmt.Errorf("reserve addresses 127.%d.%d.0/24: %w", x, y, err), lease.Close())
 		}
 		lease.guards = append(lease.guards, guard)
 		for host := range min(perBlock, count-len(lease.Addresses)) {
@@ -66,13 +66,13 @@ func take(first, blocks, count int) (*Lease, error) {
 		}
 	}
 	if len(lease.Addresses) < count {
-		return nil, errors.Join(fmt.Errorf("take %d loopback addresses: all %d ranges from 127.%d.%d.0 are taken",
+		return nil, errors.Join(fmt.Errorf("lease %d loopback addresses: all %d ranges from 127.%d.%d.0 are in use",
 			count, blocks, first>>8, first&0xff), lease.Close())
 	}
 	return lease, nil
 }
 
-// Close gives the addresses back.
+// Close releases the addresses.
 func (l *Lease) Close() error {
 	var errs []error
 	for _, guard := range l.guards {

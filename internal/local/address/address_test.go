@@ -30,44 +30,44 @@ func leased(t *testing.T, count int) *Lease {
 	return lease
 }
 
-func TestNoAddressTwice(t *testing.T) {
+func TestLeasesDoNotOverlap(t *testing.T) {
 	seen := map[netip.Addr]bool{}
 	for _, lease := range []*Lease{leased(t, 1), leased(t, 300), leased(t, 2)} {
 		for _, a := range lease.Addresses {
 			if seen[a] || !a.IsLoopback() {
-				t.Errorf("%s is taken or no loopback address", a)
+				t.Errorf("%s is already leased or is not a loopback address", a)
 			}
 			seen[a] = true
 		}
 	}
 }
 
-func TestRangesAreHeld(t *testing.T) {
-	// Ranges that Take never comes to, so that other runs are not met.
+func TestLeasedRangesAreReserved(t *testing.T) {
+	// Take never uses these ranges, so there is no conflict with other runs.
 	const first = 200 << 8
 	held, err := take(first, 2, perBlock+1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := held.Addresses[perBlock]; last != netip.MustParseAddr("127.200.1.2") {
-		t.Errorf("the first address of the second range is %s, want 127.200.1.2", last)
+		t.Errorf("first address of the second range is %s, want 127.200.1.2", last)
 	}
 	if _, err := take(first, 2, 1); err == nil {
-		t.Error("ranges that are held were taken")
+		t.Error("reserved ranges were leased")
 	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
 	again, err := take(first, 2, 1)
 	if err != nil {
-		t.Fatalf("ranges that were given back: %v", err)
+		t.Fatalf("lease released ranges: %v", err)
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAddressesCanBeListenedOn(t *testing.T) {
+func TestLeasedAddressesAcceptListeners(t *testing.T) {
 	for _, a := range leased(t, 2).Addresses {
 		listener, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
 		if err != nil {

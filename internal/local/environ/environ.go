@@ -1,19 +1,18 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package environ works out what a container's process is given: its environment, and its
-// command with references filled in. It follows the rules that Kubernetes documents for
-// env, envFrom and $(VAR), and is pure.
+// Package environ computes the environment and the command of a container's process. It
+// follows the rules that Kubernetes documents for env, envFrom and $(VAR), and is pure.
 //
-// A process gets these, a later one overriding an earlier one of the same name:
+// A process gets these variables. If a name occurs twice, the later one takes effect:
 //
-//   - what every program needs of the machine: PATH, HOME and the like;
+//   - the variables that programs need on the machine, such as PATH and HOME;
 //   - HOSTNAME, the pod's name, and TMPDIR, a folder that is empty at each start of the
 //     container, as the file system of a container is;
 //   - the variables of envFrom, then those of env;
-//   - for each volume that the container mounts, SEAMARK_VOLUME_<NAME>, where the volume
-//     is. A manifest may give the same variable with the mount path as its value, and so
-//     run the same command here and in a cluster.
+//   - for each volume that the container mounts, SEAMARK_VOLUME_<NAME>, the folder of the
+//     volume. A manifest can set the same variable to the mount path, so that the same
+//     command runs locally and in a cluster.
 package environ
 
 import (
@@ -26,30 +25,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sources are what a container's environment is made from.
+// Sources are the inputs of a container's environment.
 type Sources struct {
-	// Pod is the pod, with its addresses in its status.
+	// Pod is the pod. Its status has its addresses.
 	Pod *corev1.Pod
-	// ConfigMaps and Secrets are those that there are.
+	// ConfigMaps and Secrets are the objects that the pod can refer to.
 	ConfigMaps map[types.NamespacedName]*corev1.ConfigMap
 	Secrets    map[types.NamespacedName]*corev1.Secret
-	// Base is what the machine gives to every container.
+	// Base are the variables of the machine that every container gets.
 	Base map[string]string
-	// Volumes are the folders of the pod's volumes, by the volume's name.
+	// Volumes are the folders of the pod's volumes by the volume's name.
 	Volumes map[string]string
 	// TempDir is the container's TMPDIR.
 	TempDir string
 }
 
-// Environment is what a process is started with.
+// Environment is the environment and the command of a process.
 type Environment struct {
-	// Variables are its variables, by name.
+	// Variables are its variables by name.
 	Variables map[string]string
 	// Command is the program and its arguments.
 	Command []string
 }
 
-// List returns the variables as name=value, by name.
+// List returns the variables as name=value, sorted by name.
 func (e Environment) List() []string {
 	list := make([]string, 0, len(e.Variables))
 	for _, name := range slices.Sorted(maps.Keys(e.Variables)) {
@@ -58,13 +57,13 @@ func (e Environment) List() []string {
 	return list
 }
 
-// VolumeVariable returns the name of the variable that says where a volume is.
+// VolumeVariable returns the name of the variable that has a volume's folder.
 func VolumeVariable(volume string) string {
 	return "SEAMARK_VOLUME_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(volume))
 }
 
-// For works out what a container is started with. The error names a reference that can't
-// be followed.
+// For returns the environment of a container. It returns an error if a reference can't be
+// resolved.
 func For(container *corev1.Container, sources Sources) (Environment, error) {
 	volumes := map[string]string{}
 	for _, mount := range container.VolumeMounts {
@@ -85,7 +84,7 @@ func For(container *corev1.Container, sources Sources) (Environment, error) {
 	maps.Copy(variables, declared)
 	maps.Copy(variables, volumes)
 
-	// Only what the pod itself declares can be referred to, as in a cluster.
+	// As in a cluster, a reference can only name a variable that the pod declares.
 	maps.Copy(declared, volumes)
 	var command []string
 	for _, word := range slices.Concat(container.Command, container.Args) {
@@ -94,8 +93,8 @@ func For(container *corev1.Container, sources Sources) (Environment, error) {
 	return Environment{Variables: variables, Command: command}, nil
 }
 
-// Static fills in the references of a probe's command, as the kubelet does: only to
-// variables whose values stand in the pod.
+// Static expands the references in a probe's command. As in the kubelet, a reference can
+// only name a variable whose value is literal.
 func Static(command []string, env []corev1.EnvVar) []string {
 	values := map[string]string{}
 	for i := range env {
@@ -110,7 +109,8 @@ func Static(command []string, env []corev1.EnvVar) []string {
 	return out
 }
 
-// declaredBy returns the variables of envFrom and env. A value refers to those before it.
+// declaredBy returns the variables of envFrom and env. A value can refer to the variables
+// before it.
 func declaredBy(container *corev1.Container, sources Sources, fixed map[string]string) (map[string]string, error) {
 	declared := map[string]string{}
 	for i := range container.EnvFrom {
@@ -137,7 +137,7 @@ func declaredBy(container *corev1.Container, sources Sources, fixed map[string]s
 	return declared, nil
 }
 
-// addAll adds the keys of a config map or secret that can be names of variables.
+// addAll adds the keys of a config map or secret that are valid names of variables.
 func addAll(declared map[string]string, from *corev1.EnvFromSource, sources Sources) error {
 	add := func(key, value string) {
 		if name := from.Prefix + key; name != "" && !strings.ContainsAny(name, "=\x00") {
@@ -148,7 +148,7 @@ func addAll(declared map[string]string, from *corev1.EnvFromSource, sources Sour
 	case from.ConfigMapRef != nil:
 		object, found := sources.ConfigMaps[sources.named(from.ConfigMapRef.Name)]
 		if !found {
-			return missing("ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+			return notFound(fmt.Sprintf("ConfigMap %q", from.ConfigMapRef.Name), from.ConfigMapRef.Optional)
 		}
 		for key, value := range object.Data {
 			add(key, value)
@@ -156,7 +156,7 @@ func addAll(declared map[string]string, from *corev1.EnvFromSource, sources Sour
 	case from.SecretRef != nil:
 		object, found := sources.Secrets[sources.named(from.SecretRef.Name)]
 		if !found {
-			return missing("Secret", from.SecretRef.Name, from.SecretRef.Optional)
+			return notFound(fmt.Sprintf("Secret %q", from.SecretRef.Name), from.SecretRef.Optional)
 		}
 		for key, value := range object.Data {
 			add(key, string(value))
@@ -165,7 +165,7 @@ func addAll(declared map[string]string, from *corev1.EnvFromSource, sources Sour
 	return nil
 }
 
-// valueOf returns a variable's value, and false where an optional source has none.
+// valueOf returns a variable's value. It returns false if an optional source has none.
 func valueOf(variable *corev1.EnvVar, sources Sources, known map[string]string) (string, bool, error) {
 	from := variable.ValueFrom
 	switch {
@@ -181,7 +181,7 @@ func valueOf(variable *corev1.EnvVar, sources Sources, known map[string]string) 
 				return value, true, nil
 			}
 		}
-		return "", false, missing("ConfigMap", ref.Name+" with key "+ref.Key, ref.Optional)
+		return "", false, notFound(fmt.Sprintf("key %q of ConfigMap %q", ref.Key, ref.Name), ref.Optional)
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		if object, found := sources.Secrets[sources.named(ref.Name)]; found {
@@ -189,21 +189,21 @@ func valueOf(variable *corev1.EnvVar, sources Sources, known map[string]string) 
 				return string(value), true, nil
 			}
 		}
-		return "", false, missing("Secret", ref.Name+" with key "+ref.Key, ref.Optional)
+		return "", false, notFound(fmt.Sprintf("key %q of Secret %q", ref.Key, ref.Name), ref.Optional)
 	}
-	// What a local run can't give, such as a resource's limit, stays unset.
+	// A local run can't provide other sources, such as resource limits.
 	return "", false, nil
 }
 
-// named returns the key of an object beside the pod.
+// named returns the key of an object in the pod's namespace.
 func (s Sources) named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Pod.Namespace, Name: name}
 }
 
-// missing is nil where the reference is optional.
-func missing(kind, name string, optional *bool) error {
+// notFound returns nil if the reference is optional.
+func notFound(what string, optional *bool) error {
 	if optional != nil && *optional {
 		return nil
 	}
-	return fmt.Errorf("there is no %s %s", kind, name)
+	return fmt.Errorf("%s not found", what)
 }

@@ -37,7 +37,7 @@ func TestExpand(t *testing.T) {
 		"cost: $5 $(A)$": "cost: $5 a$",
 	} {
 		if got := environ.Expand(text, values); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+			t.Errorf("Expand(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestFor(t *testing.T) {
 			},
 			want: map[string]string{"P_K": "from map", "S": "over from map", "M": "from map", "X": "from secret"},
 		},
-		"volumes override what the manifest says for a cluster": {
+		"volume overrides variable of manifest": {
 			container: corev1.Container{
 				Command:      []string{"$(SEAMARK_VOLUME_MY_DATA)/run"},
 				Env:          []corev1.EnvVar{{Name: "SEAMARK_VOLUME_MY_DATA", Value: "/data"}, {Name: "FILE", Value: "$(SEAMARK_VOLUME_MY_DATA)/file"}},
@@ -140,15 +140,15 @@ func TestFor(t *testing.T) {
 			want:    map[string]string{"SEAMARK_VOLUME_MY_DATA": "/run/data", "FILE": "/run/data/file"},
 			command: []string{"/run/data/run"},
 		},
-		"what the machine gives can be overridden": {
+		"manifest overrides variables of machine": {
 			container: corev1.Container{Env: []corev1.EnvVar{{Name: "PATH", Value: "/my"}, {Name: "HOSTNAME", Value: "me"}, {Name: "TMPDIR", Value: "/t"}}},
 			want:      map[string]string{"PATH": "/my", "HOSTNAME": "me", "TMPDIR": "/t"},
 		},
-		"no config map": {
+		"ConfigMap not found": {
 			container: corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: none}}}},
-			fails:     "envFrom[0]: there is no ConfigMap none",
+			fails:     "envFrom[0]: ConfigMap \"none\" not found",
 		},
-		"no field": {
+		"unsupported field": {
 			container: corev1.Container{Env: []corev1.EnvVar{{Name: "F", ValueFrom: field("status.phase")}}},
 			fails:     "env F: must be one of metadata.name, ",
 		},
@@ -157,7 +157,7 @@ func TestFor(t *testing.T) {
 			got, err := environ.For(&test.container, sources())
 			if test.fails != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), test.fails) {
-					t.Fatalf("got %v, want an error that begins with %q", err, test.fails)
+					t.Fatalf("got error %v, want prefix %q", err, test.fails)
 				}
 				return
 			}

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Expand fills in the references $(NAME) in text. A reference to a name that is not
-// among the values stays as it is, and so does an open one; $$ stands for one $, so that
-// $$(NAME) is no reference.
+// Expand replaces the references $(NAME) in text with their values. It keeps a reference
+// to an unknown name, and one without a closing parenthesis. It replaces $$ with $, so
+// $$(NAME) is not a reference.
 func Expand(text string, values map[string]string) string {
 	var out strings.Builder
 	for {
@@ -47,8 +47,8 @@ func Expand(text string, values map[string]string) string {
 	}
 }
 
-// FieldValue returns the value of a pod's field that a variable may refer to. The error
-// says which there are.
+// FieldValue returns the value of a pod's field that a variable can refer to. The error
+// lists the supported fields.
 func FieldValue(pod *corev1.Pod, path string) (string, error) {
 	if key, ok := subscript(path, "metadata.labels"); ok {
 		return pod.Labels[key], nil

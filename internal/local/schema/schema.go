@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema checks objects with the rules of a CustomResourceDefinition, offline, as
-// the API server does: unknown fields, the schema, unique keys of lists, and CEL rules.
+// Package schema validates objects with the rules of a CustomResourceDefinition, offline,
+// as the API server does: unknown fields, the schema, unique keys of lists, and CEL rules.
 package schema
 
 import (
@@ -22,40 +22,40 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Schema holds the rules of one version of a kind. It is safe for concurrent use.
+// Schema validates objects of one version of a kind. It is safe for concurrent use.
 type Schema struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// New reads the rules of the version from a CustomResourceDefinition in YAML. The error
-// says what is wrong with the definition.
+// New returns the rules of a version of a CustomResourceDefinition in YAML. It returns an
+// error if the definition is invalid or does not have the version.
 func New(definition []byte, version string) (*Schema, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(definition, &crd); err != nil {
-		return nil, fmt.Errorf("read the definition: %w", err)
+		return nil, fmt.Errorf("read CustomResourceDefinition: %w", err)
 	}
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Name == version && v.Schema != nil {
 			return compile(v.Schema.OpenAPIV3Schema)
 		}
 	}
-	return nil, fmt.Errorf("the definition of %s has no schema for version %q", crd.Name, version)
+	return nil, fmt.Errorf("CustomResourceDefinition %s has no schema for version %q", crd.Name, version)
 }
 
 func compile(versioned *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	var props apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(versioned, &props, nil); err != nil {
-		return nil, fmt.Errorf("convert the schema: %w", err)
+		return nil, fmt.Errorf("convert schema: %w", err)
 	}
 	structural, err := schema.NewStructural(&props)
 	if err != nil {
-		return nil, fmt.Errorf("compile the schema: %w", err)
+		return nil, fmt.Errorf("compile schema: %w", err)
 	}
 	validator, _, err := validation.NewSchemaValidator(&props)
 	if err != nil {
-		return nil, fmt.Errorf("compile the schema's checks: %w", err)
+		return nil, fmt.Errorf("compile validation of schema: %w", err)
 	}
 	return &Schema{
 		structural: structural,
@@ -64,22 +64,22 @@ func compile(versioned *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	}, nil
 }
 
-// Check fills in the object's defaults and returns what is wrong with it. Each error names
-// the field, the value where there is one, and what is allowed. The object's whole numbers
-// are int64, as apimachinery decodes them.
+// Check sets the object's defaults and validates it. Each error names the field, its value
+// if there is one, and the allowed values. The object's integers must be int64, as
+// apimachinery decodes them.
 func (s *Schema) Check(ctx context.Context, object map[string]any) field.ErrorList {
 	unknown := pruning.PruneWithOptions(object, s.structural, true,
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	var errs field.ErrorList
 	for _, path := range unknown {
-		errs = append(errs, field.Invalid(field.NewPath(path), "", "the kind has no such field"))
+		errs = append(errs, field.Invalid(field.NewPath(path), "", "unknown field"))
 	}
 	defaulting.Default(object, s.structural)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
 	errs = append(errs, validation.ValidateCustomResource(nil, object, s.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
 	if len(errs) > 0 {
-		// Rules may presume what the schema asks for.
+		// CEL rules may require a valid object.
 		return errs
 	}
 	errs, _ = s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)

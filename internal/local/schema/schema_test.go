@@ -54,14 +54,14 @@ func TestCheck(t *testing.T) {
 		object string
 		want   []string
 	}{
-		"valid":          {object: "{metadata: {name: x}, spec: {size: 10}}"},
-		"unknown field":  {object: "{spec: {size: 1, colour: red}}", want: []string{`spec.colour: Invalid value: "": the kind has no such field`}},
-		"required":       {object: "{spec: {}}", want: []string{"spec.size: Required value"}},
-		"minimum":        {object: "{spec: {size: 0}}", want: []string{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
-		"type":           {object: "{spec: {size: big}}", want: []string{`spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`}},
-		"twice in a set": {object: "{spec: {size: 1, names: [a, a]}}", want: []string{`spec.names[1]: Duplicate value: "a"`}},
-		"rule, default":  {object: "{spec: {size: 11}}", want: []string{`spec: Invalid value: must not be more than max`}},
-		"all at once":    {object: "{spec: {size: 0, colour: red}}", want: []string{`spec.colour: Invalid value: "": the kind has no such field`, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+		"valid":             {object: "{metadata: {name: x}, spec: {size: 10}}"},
+		"unknown field":     {object: "{spec: {size: 1, colour: red}}", want: []string{`spec.colour: Invalid value: "": unknown field`}},
+		"required":          {object: "{spec: {}}", want: []string{"spec.size: Required value"}},
+		"minimum":           {object: "{spec: {size: 0}}", want: []string{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+		"type":              {object: "{spec: {size: big}}", want: []string{`spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`}},
+		"duplicate in set":  {object: "{spec: {size: 1, names: [a, a]}}", want: []string{`spec.names[1]: Duplicate value: "a"`}},
+		"rule with default": {object: "{spec: {size: 11}}", want: []string{`spec: Invalid value: must not be more than max`}},
+		"several errors":    {object: "{spec: {size: 0, colour: red}}", want: []string{`spec.colour: Invalid value: "": unknown field`, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			encoded, err := yaml.YAMLToJSON([]byte(test.object))
@@ -89,10 +89,10 @@ func TestNew(t *testing.T) {
 		version    string
 		want       string
 	}{
-		"PodProbeMarkers":    {definition: crd.PodProbeMarkers(), version: "v1alpha1"},
-		"no such version":    {definition: []byte(definition), version: "v2", want: `the definition of things.example.com has no schema for version "v2"`},
-		"no definition":      {definition: []byte("kind: {"), version: "v1", want: "read the definition: "},
-		"no complete schema": {definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile the schema"},
+		"PodProbeMarkers": {definition: crd.PodProbeMarkers(), version: "v1alpha1"},
+		"unknown version": {definition: []byte(definition), version: "v2", want: `CustomResourceDefinition things.example.com has no schema for version "v2"`},
+		"invalid YAML":    {definition: []byte("kind: {"), version: "v1", want: "read CustomResourceDefinition: "},
+		"invalid schema":  {definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := schema.New(test.definition, test.version)
