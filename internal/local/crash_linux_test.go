@@ -4,84 +4,23 @@
 package local_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 )
 
-// crashManifest is the variable that makes this program run a manifest rather than tests.
-const crashManifest = "LOCAL_TEST_CRASH_MANIFEST"
+// hidingProcesses is the number of processes of hiding.
+const hidingProcesses = 4
 
-// runToCrash runs a manifest until it is killed.
-func runToCrash(file string) {
-	reader, err := os.Open(file)
-	if err == nil {
-		var objects manifest.Objects
-		if objects, err = manifest.Read(context.Background(), []manifest.Source{{Name: file, Reader: reader}}, manifest.Options{}); err == nil {
-			var runner *local.Runner
-			if runner, err = local.New(local.Options{Objects: objects}); err == nil {
-				err = runner.Run(context.Background())
-			}
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
-}
-
-// alive tells whether a process runs. One that has ended and is not waited for does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(after, "Z")
-}
-
-// pidsIn reads the process numbers that scripts have left in a folder.
-func pidsIn(t *testing.T, folder string) []int {
-	t.Helper()
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(folder, file.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true,
-		func(context.Context) (bool, error) { return condition(), nil })
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-// hiding is a container that tries to leave processes behind: in its group, and in a
-// session of its own; its probe does so too. Each leaves its number in the folder. A
-// manifest writes the shell's $$ as $$$$.
+// hiding returns a pod that tries to leave processes behind: in the group of its container,
+// in a separate session, and in a probe. Each process writes its PID to a file in the
+// folder. In a manifest, the shell's $$ is written $$$$.
 func hiding(folder string) string {
 	return pod("p", `
   containers:
@@ -101,7 +40,7 @@ func hiding(folder string) string {
 `)
 }
 
-func TestNothingOutlivesACrash(t *testing.T) {
+func TestNoProcessSurvivesCrash(t *testing.T) {
 	t.Parallel()
 	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "pod.yaml")
 	temp := t.TempDir()
@@ -113,8 +52,7 @@ func TestNothingOutlivesACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = crash.Process.Kill() })
-	eventually(t, "the container's processes run", func() bool { return len(pidsIn(t, folder)) == 4 })
-	pids := pidsIn(t, folder)
+	pids := processtest.PIDs(t, folder, hidingProcesses)
 	if err := crash.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -122,39 +60,38 @@ func TestNothingOutlivesACrash(t *testing.T) {
 		t.Fatal("the run was not killed")
 	}
 	for _, pid := range pids {
-		eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !alive(pid) })
+		processtest.Eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !processtest.Running(pid) })
 	}
-	eventually(t, "the run's folder is removed", func() bool {
+	processtest.Eventually(t, "the run's folder is removed", func() bool {
 		left, err := os.ReadDir(temp)
 		return err == nil && len(left) == 0
 	})
 }
 
-func TestNothingOutlivesARun(t *testing.T) {
+func TestNoProcessSurvivesRun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	b := start(t, hiding(folder))
-	eventually(t, "the container's processes run", func() bool { return len(pidsIn(t, folder)) == 4 })
-	pids := pidsIn(t, folder)
-	b.Kill()
-	b.stop()
-	for _, pid := range pids {
-		if alive(pid) {
-			t.Errorf("process %d is left", pid)
-		}
-	}
+	r := start(t, hiding(folder))
+	pids := processtest.PIDs(t, folder, hidingProcesses)
+	r.Kill()
+	r.stop()
+	wantEnded(t, pids)
 }
 
-func TestNothingOutlivesAContainer(t *testing.T) {
+func TestNoProcessSurvivesContainer(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	b := start(t, strings.Replace(hiding(folder), "while true; do sleep 0.1; done", "sleep 2; exit 7", 1))
-	eventually(t, "the container's processes run", func() bool { return len(pidsIn(t, folder)) == 4 })
-	pids := pidsIn(t, folder)
-	b.await("p/main container Terminated Error 7")
+	r := start(t, strings.Replace(hiding(folder), "while true; do sleep 0.1; done", "sleep 2; exit 7", 1))
+	pids := processtest.PIDs(t, folder, hidingProcesses)
+	r.await("p/main container Terminated Error 7")
+	wantEnded(t, pids)
+}
+
+func wantEnded(t *testing.T, pids []int) {
+	t.Helper()
 	for _, pid := range pids {
-		if alive(pid) {
-			t.Errorf("process %d is left", pid)
+		if processtest.Running(pid) {
+			t.Errorf("process %d is still running", pid)
 		}
 	}
 }

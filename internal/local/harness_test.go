@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,11 +28,33 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds every wait of a test. It is reached only by a test that fails.
-const patience = 20 * time.Second
+// crashManifest is the variable that makes the test program run a manifest instead of tests.
+const crashManifest = "LOCAL_TEST_CRASH_MANIFEST"
 
-// bench is a run of pods whose changes are kept.
-type bench struct {
+// runToCrash runs a manifest until the program is killed.
+func runToCrash(file string) {
+	fmt.Fprintln(os.Stderr, run(context.Background(), file))
+	os.Exit(1)
+}
+
+func run(ctx context.Context, file string) error {
+	reader, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	objects, err := manifest.Read(ctx, []manifest.Source{{Name: file, Reader: reader}}, manifest.Options{})
+	if err != nil {
+		return err
+	}
+	runner, err := local.New(local.Options{Objects: objects})
+	if err != nil {
+		return err
+	}
+	return runner.Run(ctx)
+}
+
+// testRun is a run of pods that keeps the changes.
+type testRun struct {
 	*local.Runner
 	t      *testing.T
 	cancel context.CancelFunc
@@ -42,81 +65,105 @@ type bench struct {
 	more    chan struct{}
 }
 
-// start runs the manifests with a short crash-loop delay, until the test stops them or
-// ends.
-func start(t *testing.T, manifests string, edits ...func(*local.Options)) *bench {
+// start runs manifests with a short crash-loop delay until the test stops the run or ends.
+func start(t *testing.T, manifests string) *testRun {
 	t.Helper()
 	objects, err := manifest.Read(t.Context(), []manifest.Source{{Name: "test.yaml", Reader: strings.NewReader(manifests)}}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &bench{t: t, cancel: cancel, done: make(chan error, 1), more: make(chan struct{}, 1)}
+	r := &testRun{t: t, cancel: cancel, done: make(chan error, 1), more: make(chan struct{}, 1)}
 	options := local.Options{
-		Objects: objects, Version: "test", Observe: b.observe,
+		Objects: objects, Version: "test", Observe: r.observe,
 		CrashLoopInitial: 100 * time.Millisecond, CrashLoopMax: time.Second,
 	}
-	for _, edit := range edits {
-		edit(&options)
-	}
-	if b.Runner, err = local.New(options); err != nil {
+	if r.Runner, err = local.New(options); err != nil {
 		t.Fatal(err)
 	}
-	go func() { b.done <- b.Run(ctx) }()
+	go func() { r.done <- r.Run(ctx) }()
 	t.Cleanup(func() {
-		b.Kill()
-		b.stop()
+		r.Kill()
+		r.stop()
 		if t.Failed() {
-			for _, line := range b.lines() {
+			for _, line := range r.lines() {
 				t.Log(line)
 			}
 		}
 	})
-	return b
+	return r
 }
 
-// stop ends the run and waits until it has ended. It may be called again.
-func (b *bench) stop() {
-	b.cancel()
+// pod returns the manifest of a pod. The lines of its spec are indented by two.
+func pod(name, spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {app: " + name + "}}\nspec:\n" + spec
+}
+
+// marker returns the manifest of a marker, to append to other manifests. The selector and
+// the list of probes are YAML in one line.
+func marker(name, selector, probes string) string {
+	return "\n---\napiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata: {name: " + name + "}\nspec: {selector: {" +
+		selector + "}, probes: [" + probes + "]}"
+}
+
+// startPod runs a pod p with markers.
+func startPod(t *testing.T, spec string, markers ...string) *testRun {
+	t.Helper()
+	return start(t, pod("p", spec)+strings.Join(markers, ""))
+}
+
+// startMain runs a pod p with a container main. The container's fields are indented by
+// four.
+func startMain(t *testing.T, command, fields string, markers ...string) *testRun {
+	t.Helper()
+	return startPod(t, "  containers:\n  - name: main\n    command: "+command+"\n"+fields, markers...)
+}
+
+// sleeps is the command of a container that does nothing.
+const sleeps = `[sleep, "1000"]`
+
+// stop stops the run and waits for its end. It can be called again.
+func (r *testRun) stop() {
+	r.cancel()
 	select {
-	case err := <-b.done:
+	case err := <-r.done:
 		if err != nil {
-			b.t.Errorf("the run ended with: %v", err)
+			r.t.Errorf("run ended with: %v", err)
 		}
-		b.done <- nil
-	case <-time.After(patience):
-		b.t.Fatal("the run does not end")
+		r.done <- nil
+	case <-time.After(processtest.Patience):
+		r.t.Fatal("run did not end")
 	}
 }
 
-func (b *bench) observe(change local.Change) {
-	b.mu.Lock()
-	b.changes = append(b.changes, change)
-	b.mu.Unlock()
+func (r *testRun) observe(change local.Change) {
+	r.mu.Lock()
+	r.changes = append(r.changes, change)
+	r.mu.Unlock()
 	select {
-	case b.more <- struct{}{}:
+	case r.more <- struct{}{}:
 	default:
 	}
 }
 
-// lines returns the changes, one a line, as tests speak of them.
-func (b *bench) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lines := make([]string, 0, len(b.changes))
-	for _, change := range b.changes {
+// lines returns the changes, one per line.
+func (r *testRun) lines() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := make([]string, 0, len(r.changes))
+	for _, change := range r.changes {
 		lines = append(lines, line(change))
 	}
 	return lines
 }
 
-// await waits for changes that begin with the words given, in their order.
-func (b *bench) await(wanted ...string) {
-	b.t.Helper()
-	deadline := time.After(patience)
+// await waits for changes with the given prefixes, in this order.
+func (r *testRun) await(want ...string) {
+	r.t.Helper()
+	deadline := time.After(processtest.Patience)
 	for {
-		missing := wanted
-		for _, got := range b.lines() {
+		missing := want
+		for _, got := range r.lines() {
 			if len(missing) > 0 && strings.HasPrefix(got, missing[0]) {
 				missing = missing[1:]
 			}
@@ -125,18 +172,18 @@ func (b *bench) await(wanted ...string) {
 			return
 		}
 		select {
-		case <-b.more:
+		case <-r.more:
 		case <-deadline:
-			b.t.Fatalf("no change %q", missing[0])
+			r.t.Fatalf("change %q did not occur", missing[0])
 		}
 	}
 }
 
-// count returns how many changes begin with the words.
-func (b *bench) count(words string) int {
+// count returns the number of changes with a prefix.
+func (r *testRun) count(prefix string) int {
 	n := 0
-	for _, got := range b.lines() {
-		if strings.HasPrefix(got, words) {
+	for _, got := range r.lines() {
+		if strings.HasPrefix(got, prefix) {
 			n++
 		}
 	}
@@ -179,10 +226,10 @@ func stateOf(status *corev1.ContainerStatus) string {
 	case status.State.Terminated != nil:
 		return fmt.Sprintf("Terminated %s %d", status.State.Terminated.Reason, status.State.Terminated.ExitCode)
 	}
-	return "nothing"
+	return "empty"
 }
 
-// write puts a file where a container's script looks for it.
+// write writes a file.
 func write(t *testing.T, path, contents string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(contents), 0o600); err != nil {

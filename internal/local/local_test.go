@@ -16,10 +16,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-func TestMarkers(t *testing.T) {
+func TestMarkersSetMarks(t *testing.T) {
 	t.Parallel()
 	flag := filepath.Join(t.TempDir(), "flag")
-	b := start(t, `
+	r := start(t, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: game}
@@ -54,14 +54,14 @@ spec:
     - {state: Succeeded, labels: {idle: "true"}}
     - {state: Failed, labels: {idle: "false"}, annotations: {busy: "yes"}}
 `)
-	b.await(
+	r.await(
 		"game-0 phase Pending",
 		"game-0 condition Initialized=True",
 		"game-0/server event Normal Started Container started",
 		"game-0 phase Running",
 	)
-	b.await("game-1/server stdout: hello from game-1 at 127.")
-	b.await(
+	r.await("game-1/server stdout: hello from game-1 at 127.")
+	r.await(
 		`game-1/server probe Markeridle Failed streak=1 ran=true transition=true "I am game-1"`,
 		"game-1/server event Normal KruiseProbeFailed game#idle: I am game-1",
 		"game-1 label idle=false",
@@ -70,132 +70,79 @@ spec:
 		"game-1 condition Ready=False ReadinessGatesNotReady",
 	)
 	write(t, flag, "")
-	b.await(
+	r.await(
 		"game-1/server event Normal KruiseProbeSucceeded game#idle: I am game-1",
 		"game-1 label idle=true",
 		"game-1 annotation busy=yes removed=true",
 		"game-1 condition game.io/idle=True",
 		"game-1 condition Ready=True",
 	)
-	b.stop()
-	b.await("game-0/server event Normal Killing Stopping container server")
+	r.stop()
+	r.await("game-0/server event Normal Killing Stopping container server")
 }
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	b := start(t, pod("p", `
-  containers: [{name: main, command: [sleep, "1000"], ports: [{name: http, containerPort: 1}]}]
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: a}
-spec:
-  selector: {matchLabels: {app: p}}
-  probes:
-  - {name: one, containerName: other, podConditionType: a/one, probe: {exec: {command: ["true"]}}}
-  - {name: two, containerName: main, podConditionType: a/two, probe: {tcpSocket: {port: https}}}
-  - {name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: b}
-spec:
-  selector: {matchLabels: {app: p}}
-  probes: [{name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}]
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: c}
-spec:
-  selector: {matchLabels: {app: none}}
-  probes: [{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}]
-`))
+	r := startMain(t, sleeps, `    ports: [{name: http, containerPort: 1}]`,
+		marker("a", "matchLabels: {app: p}", `
+  {name: one, containerName: other, podConditionType: a/one, probe: {exec: {command: ["true"]}}},
+  {name: two, containerName: main, podConditionType: a/two, probe: {tcpSocket: {port: https}}},
+  {name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}`),
+		marker("b", "matchLabels: {app: p}", `{name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}`),
+		marker("c", "matchLabels: {app: none}", `{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}`),
+	)
 	want := []string{
 		"PodProbeMarker c: its selector matches none of the pods",
 		"probe a#one is left out for pod p: ContainerNotFound (container other)",
 		"probe a#two is left out for pod p: PortNotFound (container main, port https)",
 		"probe b#three does not set condition a/three on pod p: probe a#three does",
 	}
-	if diff := cmp.Diff(want, b.Warnings()); diff != "" {
+	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
-// A marker that a mark of another makes match, and one whose own mark makes it match no
-// more: it comes and goes, but not at full speed.
-func TestMarksChangeWhatMatches(t *testing.T) {
+// The selector of b matches because of a mark of a. The selector of z stops matching because
+// of its own mark, so its mark is set and removed repeatedly, but at a limited rate.
+func TestMarksChangeWhichMarkersMatch(t *testing.T) {
 	t.Parallel()
-	b := start(t, pod("p", `
-  containers: [{name: main, command: [sleep, "1000"]}]
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: a}
-spec:
-  selector: {matchLabels: {app: p}}
-  probes:
-  - {name: one, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {next: "yes"}}]}
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: b}
-spec:
-  selector: {matchLabels: {next: "yes"}}
-  probes:
-  - {name: two, containerName: main, podConditionType: b/two, probe: {exec: {command: ["true"]}}}
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: z}
-spec:
-  selector: {matchExpressions: [{key: z, operator: DoesNotExist}]}
-  probes:
-  - {name: three, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {z: "yes"}}]}
-`))
-	b.await("p label next=yes", "p condition b/two=True")
+	r := startMain(t, sleeps, "",
+		marker("a", "matchLabels: {app: p}",
+			`{name: one, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {next: "yes"}}]}`),
+		marker("b", `matchLabels: {next: "yes"}`, `{name: two, containerName: main, podConditionType: b/two, probe: {exec: {command: ["true"]}}}`),
+		marker("z", "matchExpressions: [{key: z, operator: DoesNotExist}]",
+			`{name: three, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {z: "yes"}}]}`),
+	)
+	r.await("p label next=yes", "p condition b/two=True")
 	from := time.Now()
-	before := b.count("p label z=")
-	b.await("p label z=yes removed=false", "p label z=yes removed=true", "p label z=yes removed=false", "p label z=yes removed=true")
+	before := r.count("p label z=")
+	r.await("p label z=yes removed=false", "p label z=yes removed=true", "p label z=yes removed=false", "p label z=yes removed=true")
 	took := time.Since(from)
-	if n := b.count("p label z=") - before; float64(n) > 2+2*took.Seconds()/0.1 {
-		t.Errorf("the marker came and went %d times in %s", n, took)
+	if n := r.count("p label z=") - before; float64(n) > 2+2*took.Seconds()/0.1 {
+		t.Errorf("label z changed %d times in %s", n, took)
 	}
 }
 
-func TestContainersFindAnEmptyTemporaryFolder(t *testing.T) {
+func TestTemporaryFolderIsEmptyAtEachStart(t *testing.T) {
 	t.Parallel()
-	b := start(t, pod("p", `
-  containers: [{name: main, command: [sh, -c, 'ls -A $TMPDIR | wc -l; touch $TMPDIR/file; pwd; echo $HOSTNAME; exit 1']}]
-`))
-	b.await("p/main stdout: 0", "p/main stdout: p", "p/main event Normal Started", "p/main stdout: 0")
-	if n := b.count("p/main stdout: 1"); n > 0 {
-		t.Error("a restarted container finds what the one before has left")
+	r := startMain(t, `[sh, -c, 'ls -A $TMPDIR | wc -l; touch $TMPDIR/file; pwd; echo $HOSTNAME; exit 1']`, "")
+	r.await("p/main stdout: 0", "p/main stdout: p", "p/main event Normal Started", "p/main stdout: 0")
+	if n := r.count("p/main stdout: 1"); n > 0 {
+		t.Error("a restarted container found the files of the run before")
 	}
 }
 
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	b := start(t, pod("p", `
-  containers:
-  - name: main
-    command: [sh, -c, 'echo hello; exec sleep 1000']
+	r := startMain(t, `[sh, -c, 'echo hello; exec sleep 1000']`, `
     livenessProbe: {exec: {command: [echo, alive]}, periodSeconds: 1, failureThreshold: 5}
     startupProbe: {exec: {command: ["true"]}, periodSeconds: 1}
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: a}
-spec:
-  selector: {matchLabels: {app: p}}
-  probes:
-  - name: one
-    containerName: main
-    probe: {exec: {command: [sh, -c, 'echo no; exit 1']}, periodSeconds: 1, failureThreshold: 2}
-    markerPolicy: [{state: Failed, labels: {one: failed}}]
-`))
-	b.await("p/main probe Liveness Succeeded streak=2")
-	b.await("p/main probe Markerone Failed streak=2", "p label one=failed")
-	view := b.Snapshot()[0]
+`, marker("a", "matchLabels: {app: p}", `{
+    name: one, containerName: main, markerPolicy: [{state: Failed, labels: {one: failed}}],
+    probe: {exec: {command: [sh, -c, 'echo no; exit 1']}, periodSeconds: 1, failureThreshold: 2}}`))
+	r.await("p/main probe Liveness Succeeded streak=2")
+	r.await("p/main probe Markerone Failed streak=2", "p label one=failed")
+	view := r.Snapshot()[0]
 	ignored := cmpopts.IgnoreFields(local.Probe{}, "LastTransition", "LastProbe", "Runs", "Streak")
 	want := []local.Probe{
 		{Type: local.ProbeStartup, Container: "main", Handler: "exec", State: v1alpha1.ProbeSucceeded, Success: true, Threshold: 1},
@@ -212,12 +159,12 @@ spec:
 		t.Errorf("probes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"one"}, view.MarkedLabels); diff != "" {
-		t.Errorf("marked labels (-want +got):\n%s", diff)
+		t.Errorf("MarkedLabels (-want +got):\n%s", diff)
 	}
 	if len(view.Logs) != 1 || view.Logs[0].Log.Text != "hello" {
-		t.Errorf("logs %v", view.Logs)
+		t.Errorf("logs are %v, want one line", view.Logs)
 	}
 	if c := view.Pod.Status.ContainerStatuses[0]; !strings.HasPrefix(c.ContainerID, "local://") || !c.Ready {
-		t.Errorf("container %+v", c)
+		t.Errorf("container status is %+v, want a ready container with a local ID", c)
 	}
 }

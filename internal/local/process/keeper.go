@@ -1,14 +1,15 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs as process groups that end with the program that started
-// them, however that ends. A Keeper starts them, and starts first a reaper: the same
-// program once more, in a session of its own, that waits at the end of a pipe. When the
-// pipe closes, because the keeper was closed or has been killed, the reaper kills what is
-// left and removes the run's folder.
+// Package process runs programs as process groups that do not outlive the program that
+// started them, even if that program is killed. A Keeper starts the programs. First it
+// starts a reaper: a second instance of its own program, in a separate session, that reads
+// from a pipe. When the pipe closes, because the keeper was closed or was killed, the
+// reaper kills the remaining processes and removes the run's folder.
 //
-// Groups are told to the reaper as they come and go. What leaves its group is found by a
-// variable that every process of a run inherits, where the system has /proc.
+// The keeper sends the reaper the process groups as they start and end. On systems with
+// /proc, the reaper finds processes that have left their group by an environment variable
+// that every process of a run inherits.
 package process
 
 import (
@@ -27,21 +28,20 @@ import (
 )
 
 const (
-	// runVariable is what the processes of a run inherit, with the run's folder as its
-	// value: it is unique to the run.
+	// runVariable is the variable that the processes of a run inherit. Its value is the
+	// run's folder, which is unique to the run.
 	runVariable = "SEAMARK_RUN"
 
-	// reaperArgument is the first argument of a reaper; the run's folder is the second.
+	// reaperArgument is the first argument of a reaper. The second is the run's folder.
 	reaperArgument = "reap-local-run"
 
-	// sweepTimeout bounds how long the reaper looks for what is left.
+	// sweepTimeout limits how long the reaper looks for remaining processes.
 	sweepTimeout = 10 * time.Second
-	// sweepInterval is how soon it looks again for processes that were just killed.
+	// sweepInterval is the interval at which it looks for them.
 	sweepInterval = 20 * time.Millisecond
 )
 
-// Keeper starts processes, and holds them to its own life. Its methods are safe for
-// concurrent use.
+// Keeper starts processes that do not outlive it. Its methods are safe for concurrent use.
 type Keeper struct {
 	folder string
 	reaper *exec.Cmd
@@ -52,19 +52,19 @@ type Keeper struct {
 	closed bool
 }
 
-// NewKeeper makes the run's folder and starts the reaper from the executable, which must
-// call Reaper first of all. An empty executable means the running program.
+// NewKeeper creates the run's folder and starts the reaper from the executable, which must
+// call Reaper before anything else. An empty executable means the running program.
 func NewKeeper(executable string) (*Keeper, error) {
 	if executable == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("find the running program, to start the reaper: %w", err)
+			return nil, fmt.Errorf("find executable of the reaper: %w", err)
 		}
 		executable = self
 	}
 	folder, err := os.MkdirTemp("", "seamark-local-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the run: %w", err)
+		return nil, fmt.Errorf("create folder of the run: %w", err)
 	}
 	k := &Keeper{folder: folder, reaper: exec.Command(executable, reaperArgument, folder), lost: make(chan struct{})}
 	k.reaper.Dir = "/"
@@ -73,24 +73,24 @@ func NewKeeper(executable string) (*Keeper, error) {
 		err = k.reaper.Start()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the reaper: %w", err), os.RemoveAll(folder))
+		return nil, errors.Join(fmt.Errorf("start reaper: %w", err), os.RemoveAll(folder))
 	}
 	go func() {
 		defer close(k.lost)
-		// Whatever it ended with, it is gone.
+		// The exit status does not matter.
 		_ = k.reaper.Wait()
 	}()
 	return k, nil
 }
 
-// Folder returns the run's own folder, an absolute path. It is removed with the run.
+// Folder returns the absolute path of the run's folder. Close removes it.
 func (k *Keeper) Folder() string { return k.folder }
 
-// Lost is closed when the reaper has ended. Before Close, that means that nothing holds
-// the processes any more.
+// Lost is closed when the reaper has exited. If that happens before Close, the processes
+// could outlive the run.
 func (k *Keeper) Lost() <-chan struct{} { return k.lost }
 
-// Close kills every process that is left, removes the run's folder, and returns when both
+// Close kills the remaining processes and removes the run's folder. It returns when both
 // are done.
 func (k *Keeper) Close() error {
 	k.mu.Lock()
@@ -99,31 +99,31 @@ func (k *Keeper) Close() error {
 	k.mu.Unlock()
 	<-k.lost
 	if err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("tell the reaper to end: %w", err)
+		return fmt.Errorf("close pipe of the reaper: %w", err)
 	}
 	if _, err := os.Stat(k.folder); err == nil {
-		// The reaper was killed and has left its work to be done here.
+		// The reaper was killed before it could do this.
 		sweep(map[int]bool{}, k.folder)
 		return removeFolder(k.folder)
 	}
 	return nil
 }
 
-// tell tells the reaper of a group that has come (+) or gone (-).
-func (k *Keeper) tell(sign string, group int) error {
+// notify tells the reaper that a group has started (+) or ended (-).
+func (k *Keeper) notify(sign string, group int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errors.New("the run has ended")
+		return errors.New("run has ended")
 	}
 	if _, err := fmt.Fprintf(k.pipe, "%s%d\n", sign, group); err != nil {
-		return fmt.Errorf("tell the reaper of process group %d: %w", group, err)
+		return fmt.Errorf("notify reaper of process group %d: %w", group, err)
 	}
 	return nil
 }
 
-// Reaper does a reaper's work and exits, where the program was started as one; else it
-// returns at once.
+// Reaper runs the reaper and exits if the program was started as one. Otherwise it returns
+// at once.
 func Reaper() {
 	if len(os.Args) != 3 || os.Args[1] != reaperArgument {
 		return
@@ -135,16 +135,17 @@ func Reaper() {
 	os.Exit(0)
 }
 
-// reap follows the groups until the pipe closes, and then kills all that is left.
+// reap reads the groups from the pipe until it closes, and then kills the remaining
+// processes.
 func reap(pipe io.Reader, folder string) error {
 	if !strings.HasPrefix(filepath.Base(folder), "seamark-local-") {
-		return fmt.Errorf("%q is no folder of a run", folder)
+		return fmt.Errorf("%q is not the folder of a run", folder)
 	}
 	groups := map[int]bool{}
 	lines := bufio.NewScanner(pipe)
 	for lines.Scan() {
 		group, err := strconv.Atoi(strings.TrimLeft(lines.Text(), "+-"))
-		// Killing the group 0 or 1 would mean ourselves or everybody.
+		// Signals to -0 would reach the reaper's own group, and signals to -1 all processes.
 		if err != nil || group <= 1 {
 			continue
 		}
@@ -158,7 +159,7 @@ func reap(pipe io.Reader, folder string) error {
 	return removeFolder(folder)
 }
 
-// sweep kills the groups and what carries the run's variable, until nothing does.
+// sweep kills the groups and the processes with the run's variable until there are none.
 func sweep(groups map[int]bool, folder string) {
 	for group := range groups {
 		signalGroup(group, syscall.SIGKILL)
@@ -176,7 +177,7 @@ func sweep(groups map[int]bool, folder string) {
 	}
 }
 
-// removeFolder removes a run's folder, whatever permissions its files were given.
+// removeFolder removes a run's folder, even if it contains folders without write permission.
 func removeFolder(folder string) error {
 	err := os.RemoveAll(folder)
 	if err == nil {
@@ -189,7 +190,7 @@ func removeFolder(folder string) error {
 		return nil
 	})
 	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("remove the folder of the run: %w", err)
+		return fmt.Errorf("remove folder of the run: %w", err)
 	}
 	return nil
 }

@@ -18,49 +18,51 @@ import (
 )
 
 const (
-	// setVariable is what the processes of one set inherit.
+	// setVariable is the variable that the processes of a set inherit.
 	setVariable = "SEAMARK_CONTAINER_ID"
 
-	// drainTimeout is how long output is read on after all processes have ended: only
-	// what has hidden from its run can still write.
+	// drainTimeout is how long output is read after all processes have ended. Only a
+	// process that the run could not find can still write then.
 	drainTimeout = time.Second
 
-	// goneTimeout bounds the wait for what was killed, which only a process that hangs in
-	// the kernel outlasts; goneInterval is how often it is looked for.
+	// goneTimeout limits the wait for killed processes. Only a process that hangs in the
+	// kernel exceeds it. goneInterval is the polling interval.
 	goneTimeout  = 2 * time.Second
 	goneInterval = 2 * time.Millisecond
 
-	// signalBase is added to the number of the signal that ended a process, for its exit
-	// code, as shells and container runtimes do.
+	// signalBase plus the number of a signal is the exit code of a process that the signal
+	// ended, as in shells and container runtimes.
 	signalBase = 128
 )
 
-// Spec is what to start.
+// Spec describes a process to start.
 type Spec struct {
-	// Command is the program and its arguments. A program without a slash is looked for
-	// in the PATH of Env.
+	// Command is the program and its arguments. A program without a slash is looked up in
+	// the PATH of Env.
 	Command []string
-	// Env is the whole environment, as name=value.
+	// Env is the complete environment, as name=value.
 	Env []string
-	// Dir is the working directory; empty means that of the running program.
+	// Dir is the working directory. Empty means that of the running program.
 	Dir string
-	// Set names what belongs together, such as a container and the commands that run in
-	// it. It is not empty.
+	// Set identifies processes that belong together, such as a container and the commands
+	// that run in it. It must not be empty.
 	Set string
-	// Leads is whether the set ends with this process, as a container does with its first.
+	// Leads reports whether the set ends with this process, as a container ends with its
+	// main process.
 	Leads bool
-	// Stdout and Stderr take the output, each from a goroutine of its own. At the end they
-	// are closed, where they are io.Closers.
+	// Stdout and Stderr receive the output, each from its own goroutine. If they are
+	// io.Closers, they are closed at the end.
 	Stdout, Stderr io.Writer
 }
 
-// Exit is how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
-	// Code is its exit code: 128 and the number of the signal where one ended it.
+	// Code is the exit code. If a signal ended the process, it is 128 plus the number of
+	// the signal.
 	Code int32
-	// Signal is the signal that ended it, or 0.
+	// Signal is the signal that ended the process, or 0.
 	Signal int32
-	// At is when.
+	// At is when the process ended.
 	At time.Time
 }
 
@@ -71,17 +73,17 @@ type Process struct {
 	done chan struct{}
 	exit Exit
 
-	// ending is closed once the process ends or is killed, before anything else of its set.
+	// ending is closed when the process ends or is killed, before the rest of its set.
 	ending chan struct{}
 	end    sync.Once
 
 	mu sync.Mutex
-	// freed is whether the process has been waited for, and its number may be another's.
+	// freed reports whether the process has been waited for, so that the system may reuse
+	// its PID.
 	freed bool
 }
 
-// Start starts a process as the leader of a group of its own. The error says why it could
-// not be started.
+// Start starts a process as the leader of a new process group.
 func (k *Keeper) Start(spec Spec) (*Process, error) {
 	if err := checkFolder(spec); err != nil {
 		return nil, err
@@ -100,11 +102,11 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		output.abandon()
-		return nil, fmt.Errorf("start %s: %w", spec.Command[0], plain(err))
+		return nil, fmt.Errorf("start %s: %w", spec.Command[0], cause(err))
 	}
 	output.follow()
 	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{}), ending: make(chan struct{})}
-	err = k.tell("+", p.pid)
+	err = k.notify("+", p.pid)
 	if err != nil {
 		p.Kill()
 	}
@@ -112,8 +114,8 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 		defer close(p.done)
 		p.exit = p.await(cmd)
 		output.drain()
-		// A reaper that is gone needs no news; whoever watches Lost is told.
-		_ = k.tell("-", p.pid)
+		// Fails only if the reaper has exited, which Lost reports.
+		_ = k.notify("-", p.pid)
 	}()
 	if err != nil {
 		return nil, err
@@ -121,14 +123,14 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// await waits until the process has ended, and then ends what it has left behind. Where
-// the system lets it, it does so before it frees the process's number, by which the group
-// is known.
+// await waits until the process has ended, and then kills the rest of its group and set.
+// If the system allows it, this happens before the PID is freed, because the PID also
+// identifies the group.
 func (p *Process) await(cmd *exec.Cmd) Exit {
 	held := awaitExit(p.pid)
 	at := time.Now()
 	if !held {
-		// What it ended with is in the state.
+		// The exit status is in cmd.ProcessState.
 		_ = cmd.Wait()
 		at = time.Now()
 	}
@@ -143,7 +145,7 @@ func (p *Process) await(cmd *exec.Cmd) Exit {
 	return exitOf(cmd.ProcessState, at)
 }
 
-// free kills what is left, and then lets the number go.
+// free kills the remaining processes and then frees the PID.
 func (p *Process) free(wait func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,9 +154,8 @@ func (p *Process) free(wait func()) {
 	wait()
 }
 
-// left tells whether anything of what was killed still runs. While there is something in
-// the group, its number is nobody else's; what is new in the set has come too late to be
-// killed with it.
+// left reports whether a killed process still runs, and kills it again. The PID can't be
+// reused while its group exists. A process can also have joined the set during the kill.
 func (p *Process) left() bool {
 	if groupRuns(p.pid) {
 		signalGroup(p.pid, syscall.SIGKILL)
@@ -163,8 +164,8 @@ func (p *Process) left() bool {
 	return p.spec.Leads && killSet(p.spec.Set)
 }
 
-// plain takes an error of the system out of what repeats the command.
-func plain(err error) error {
+// cause returns the error of the system without the path that the caller names anyway.
+func cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err
@@ -172,18 +173,18 @@ func plain(err error) error {
 	return err
 }
 
-// Done is closed when the process has ended, nothing is left of its group, nor of its set
-// where it leads one, and all output has been handed over.
+// Done is closed when the process, its group and the set that it leads have ended, and all
+// output has been written.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Ending is closed before anything that belongs to the process's set is killed with it: a
-// command whose set is not ending has ended by itself.
+// Ending is closed before the rest of the process's set is killed with it. A command that
+// ends before that has ended by itself.
 func (p *Process) Ending() <-chan struct{} { return p.ending }
 
-// Exit returns how the process ended. It is called after Done.
+// Exit returns how the process ended. Call it only after Done is closed.
 func (p *Process) Exit() Exit { return p.exit }
 
-// Terminate asks the whole group to end.
+// Terminate sends SIGTERM to the group.
 func (p *Process) Terminate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +193,7 @@ func (p *Process) Terminate() {
 	}
 }
 
-// Kill ends the whole group and, where the process leads its set, the set.
+// Kill sends SIGKILL to the group and to the set that the process leads.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +210,7 @@ func (p *Process) kill() {
 	}
 }
 
-// killSet kills what runs of a set, and tells whether there was anything.
+// killSet kills the processes of a set, and reports whether there were any.
 func killSet(set string) bool {
 	pids := carriers(setVariable + "=" + set)
 	for _, pid := range pids {
@@ -218,7 +219,7 @@ func killSet(set string) bool {
 	return len(pids) > 0
 }
 
-// lookPath finds the program as the started process would: in the PATH that it is given.
+// lookPath looks up the program in the PATH of the process's environment.
 func lookPath(spec Spec) (string, error) {
 	if len(spec.Command) == 0 || spec.Command[0] == "" {
 		return "", errors.New("no command")
@@ -245,8 +246,8 @@ func lookPath(spec Spec) (string, error) {
 	return "", fmt.Errorf("start %s: no such program in PATH", name)
 }
 
-// checkFolder says that the working directory is what is missing: the system's own error
-// would seem to speak of the program.
+// checkFolder returns an error if the working directory does not exist. The error of the
+// system would appear to be about the program.
 func checkFolder(spec Spec) error {
 	if spec.Dir == "" || len(spec.Command) == 0 {
 		return nil
@@ -256,12 +257,12 @@ func checkFolder(spec Spec) error {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {
-		return fmt.Errorf("start %s: working directory %s: %w", spec.Command[0], spec.Dir, plain(err))
+		return fmt.Errorf("start %s: working directory %s: %w", spec.Command[0], spec.Dir, cause(err))
 	}
 	return nil
 }
 
-// output carries what a process writes to its spec's writers.
+// output copies the output of a process to the writers of its spec.
 type output struct {
 	readers, writers [2]*os.File
 	to               [2]io.Writer
@@ -274,41 +275,42 @@ func newOutput(cmd *exec.Cmd, spec Spec) (*output, error) {
 		var err error
 		if o.readers[i], o.writers[i], err = os.Pipe(); err != nil {
 			o.abandon()
-			return nil, fmt.Errorf("make a pipe for the output of %s: %w", spec.Command[0], err)
+			return nil, fmt.Errorf("create output pipe of %s: %w", spec.Command[0], err)
 		}
 	}
 	cmd.Stdout, cmd.Stderr = o.writers[0], o.writers[1]
 	return o, nil
 }
 
-// abandon closes the pipes of a process that never was.
+// abandon closes the pipes of a process that could not be started.
 func (o *output) abandon() {
 	for i := range o.readers {
 		closeAll(o.readers[i], o.writers[i])
 	}
 }
 
-// follow reads what the process writes, until nobody can write any more.
+// follow copies the output until all writers have closed the pipe.
 func (o *output) follow() {
 	closeAll(o.writers[0], o.writers[1])
 	for i := range o.readers {
 		o.copying.Go(func() {
-			// A writer that fails loses the rest; the process must not hang on it.
+			// The output is read even if it can't be written, so that the process never
+			// blocks.
 			if _, err := io.Copy(o.to[i], o.readers[i]); err != nil {
 				_, _ = io.Copy(io.Discard, o.readers[i])
 			}
 			if closer, ok := o.to[i].(io.Closer); ok {
-				// The process has ended, and nobody asks its output for errors.
+				// There is no caller to return an error to.
 				_ = closer.Close()
 			}
 		})
 	}
 }
 
-// drain waits for the last of the output.
+// drain waits for the rest of the output.
 func (o *output) drain() {
 	for _, reader := range o.readers {
-		// Pipes have deadlines on all systems that have process groups.
+		// Pipes support deadlines on all systems with process groups.
 		_ = reader.SetReadDeadline(time.Now().Add(drainTimeout))
 	}
 	o.copying.Wait()
@@ -318,7 +320,7 @@ func (o *output) drain() {
 func closeAll(files ...*os.File) {
 	for _, file := range files {
 		if file != nil {
-			// Nothing is lost with a pipe.
+			// Closing a pipe loses no data.
 			_ = file.Close()
 		}
 	}

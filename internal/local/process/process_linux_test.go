@@ -5,8 +5,6 @@ package process_test
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,17 +14,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 )
 
 func TestMain(m *testing.M) {
 	process.Reaper()
 	goleak.VerifyTestMain(m)
 }
-
-const patience = 20 * time.Second
 
 func keeper(t *testing.T) *process.Keeper {
 	t.Helper()
@@ -42,7 +38,7 @@ func keeper(t *testing.T) *process.Keeper {
 	return k
 }
 
-// run starts a script and returns its process and what it writes.
+// run starts a script and returns its process and its output.
 func run(t *testing.T, k *process.Keeper, script string, edits ...func(*process.Spec)) (*process.Process, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -60,43 +56,23 @@ func run(t *testing.T, k *process.Keeper, script string, edits ...func(*process.
 	return p, &stdout, &stderr
 }
 
-func await(t *testing.T, what string, done <-chan struct{}) {
+func await(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("%s: not within %s", what, patience)
+	case <-time.After(processtest.Patience):
+		t.Fatalf("not closed within %s", processtest.Patience)
 	}
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
+// wantEnded checks that processes have ended.
+func wantEnded(t *testing.T, pids ...int) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true,
-		func(context.Context) (bool, error) { return condition(), nil })
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-// gone tells whether a process has ended, waited for or not.
-func gone(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || strings.Contains(string(stat), ") Z ")
-}
-
-// pid waits for a script to leave its number in a file.
-func pid(t *testing.T, file string) int {
-	t.Helper()
-	var number int
-	eventually(t, file, func() bool {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return false
+	for _, pid := range pids {
+		if processtest.Running(pid) {
+			t.Errorf("process %d is still running", pid)
 		}
-		number, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		return err == nil
-	})
-	return number
+	}
 }
 
 func TestExits(t *testing.T) {
@@ -105,15 +81,15 @@ func TestExits(t *testing.T) {
 		script string
 		want   process.Exit
 	}{
-		"success":           {"exit 0", process.Exit{}},
-		"failure":           {"exit 3", process.Exit{Code: 3}},
-		"ended by a signal": {"kill -TERM $$", process.Exit{Code: 143, Signal: 15}},
-		"killed":            {"kill -KILL $$", process.Exit{Code: 137, Signal: 9}},
+		"success":         {"exit 0", process.Exit{}},
+		"failure":         {"exit 3", process.Exit{Code: 3}},
+		"ended by signal": {"kill -TERM $$", process.Exit{Code: 143, Signal: 15}},
+		"killed":          {"kill -KILL $$", process.Exit{Code: 137, Signal: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := time.Now()
 			p, _, _ := run(t, k, test.script)
-			await(t, "the end", p.Done())
+			await(t, p.Done())
 			got := p.Exit()
 			if got.At.Before(before) || got.At.After(time.Now()) {
 				t.Errorf("ended at %s", got.At)
@@ -126,32 +102,32 @@ func TestExits(t *testing.T) {
 	}
 }
 
-func TestAllOutputIsThereWhenDone(t *testing.T) {
+func TestDoneMeansAllOutputIsWritten(t *testing.T) {
 	k := keeper(t)
 	p, stdout, stderr := run(t, k, "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; echo no newline >&2; printf end")
-	await(t, "the end", p.Done())
+	await(t, p.Done())
 	if got := strings.Count(stdout.String(), "\n"); got != 2000 || !strings.HasSuffix(stdout.String(), "\nend") {
-		t.Errorf("%d lines on stdout, want 2000 and a rest", got)
+		t.Errorf("%d lines on stdout, want 2000 and a line without newline", got)
 	}
 	if stderr.String() != "no newline\n" {
 		t.Errorf("stderr is %q", stderr)
 	}
 }
 
-func TestEnvironmentAndDirectory(t *testing.T) {
+func TestProcessGetsOnlyItsEnvironmentAndDirectory(t *testing.T) {
 	k := keeper(t)
 	t.Setenv("SECRET_OF_THIS_PROGRAM", "x")
 	folder := t.TempDir()
 	p, stdout, _ := run(t, k, `echo "$A"; pwd; echo "[$SECRET_OF_THIS_PROGRAM]"`, func(s *process.Spec) {
 		s.Env, s.Dir = append(s.Env, "A=a"), folder
 	})
-	await(t, "the end", p.Done())
+	await(t, p.Done())
 	if want := "a\n" + folder + "\n[]\n"; stdout.String() != want {
 		t.Errorf("got %q, want %q", stdout, want)
 	}
 }
 
-func TestWhatCannotStart(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	k := keeper(t)
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/no/such/shell\n"), 0o700); err != nil {
@@ -166,7 +142,7 @@ func TestWhatCannotStart(t *testing.T) {
 		"no PATH":             {func(s *process.Spec) { s.Env = nil }, "start sh: no such program in PATH"},
 		"no such file":        {func(s *process.Spec) { s.Command = []string{"/no/such"} }, "start /no/such: no such file or directory"},
 		"no such folder":      {func(s *process.Spec) { s.Dir = "/no/such" }, "start sh: working directory /no/such: no such file or directory"},
-		"a file as folder":    {func(s *process.Spec) { s.Dir = script }, "start sh: working directory " + script + ": not a directory"},
+		"file as folder":      {func(s *process.Spec) { s.Dir = script }, "start sh: working directory " + script + ": not a directory"},
 		"no such interpreter": {func(s *process.Spec) { s.Command = []string{script} }, "start " + script + ": no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,64 +159,58 @@ func TestWhatCannotStart(t *testing.T) {
 	}
 }
 
-func TestTheGroupEndsWithItsLeader(t *testing.T) {
+func TestGroupEndsWithItsLeader(t *testing.T) {
 	k := keeper(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	p, _, _ := run(t, k, "sleep 1000 & echo $! >"+file+"; exit 0", func(s *process.Spec) { s.Leads = false })
-	await(t, "the end", p.Done())
-	if !gone(pid(t, file)) {
-		t.Error("a process of the group is left")
-	}
+	await(t, p.Done())
+	wantEnded(t, processtest.PID(t, file))
 }
 
 func TestTerminateReachesTheGroup(t *testing.T) {
 	k := keeper(t)
 	folder := t.TempDir()
-	ready, told := filepath.Join(folder, "ready"), filepath.Join(folder, "told")
-	// What is ready comes last: by then both shells have their traps.
+	ready, signalled := filepath.Join(folder, "ready"), filepath.Join(folder, "signalled")
+	// The file ready is written last, when both shells have set their traps.
 	p, _, _ := run(t, k, `trap "wait; exit 5" TERM
-		sh -c 'trap "echo 1 >`+told+`; exit" TERM; echo 1 >`+ready+`; while true; do sleep 0.05; done' &
+		sh -c 'trap "echo 1 >`+signalled+`; exit" TERM; echo 1 >`+ready+`; while true; do sleep 0.05; done' &
 		while true; do sleep 0.05; done`)
-	pid(t, ready)
+	processtest.PID(t, ready)
 	p.Terminate()
-	await(t, "the end", p.Done())
+	await(t, p.Done())
 	if code := p.Exit().Code; code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}
-	pid(t, told)
-	// Signals for what has ended go nowhere.
+	processtest.PID(t, signalled)
+	// Signals to a process that has ended do nothing.
 	p.Terminate()
 	p.Kill()
 }
 
-func TestCloseEndsEverything(t *testing.T) {
+func TestCloseKillsAllProcesses(t *testing.T) {
 	k := keeper(t)
 	folder := t.TempDir()
 	leader, daemon := filepath.Join(folder, "leader"), filepath.Join(folder, "daemon")
 	p, _, _ := run(t, k, `trap "" TERM HUP; echo $$ >`+leader+`
 		setsid sh -c 'echo $$ >`+daemon+`; exec sleep 1000' & while true; do sleep 0.05; done`)
-	pids := []int{pid(t, leader), pid(t, daemon)}
+	pids := []int{processtest.PID(t, leader), processtest.PID(t, daemon)}
 	if err := os.WriteFile(filepath.Join(k.Folder(), "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end", p.Done())
-	for _, n := range pids {
-		if !gone(n) {
-			t.Errorf("process %d is left", n)
-		}
-	}
+	await(t, p.Done())
+	wantEnded(t, pids...)
 	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
-		t.Errorf("the folder is left: %v", err)
+		t.Errorf("folder was not removed: %v", err)
 	}
 	if _, err := k.Start(process.Spec{Command: []string{"/bin/true"}, Set: "x", Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}); err == nil {
-		t.Error("a closed keeper starts processes")
+		t.Error("closed keeper started a process")
 	}
 }
 
-func TestALostReaperIsNoticed(t *testing.T) {
+func TestLostReportsKilledReaper(t *testing.T) {
 	k := keeper(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	p, _, _ := run(t, k, "echo $$ >"+file+"; exec sleep 1000")
@@ -256,21 +226,19 @@ func TestALostReaperIsNoticed(t *testing.T) {
 		}
 	}
 	if reaper == 0 {
-		t.Fatal("no reaper is found")
+		t.Fatal("reaper not found")
 	}
 	if err := syscall.Kill(reaper, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the loss", k.Lost())
-	number := pid(t, file)
+	await(t, k.Lost())
+	number := processtest.PID(t, file)
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end", p.Done())
-	if !gone(number) {
-		t.Error("a process is left")
-	}
+	await(t, p.Done())
+	wantEnded(t, number)
 	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
-		t.Errorf("the folder is left: %v", err)
+		t.Errorf("folder was not removed: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit waits until a child has ended, and leaves it to be waited for. It reports
-// false where it could not wait.
+// awaitExit waits until a child has exited, without reaping it. It returns false if it
+// could not wait.
 func awaitExit(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -24,8 +24,8 @@ func awaitExit(pid int) bool {
 	}
 }
 
-// groupRuns tells whether a group has a process that has not ended. What has ended, but is
-// not waited for by its parent, is still in the group.
+// groupRuns reports whether a group has a running process. Zombies remain in their group
+// but do not count.
 func groupRuns(group int) bool {
 	if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
 		return false
@@ -42,7 +42,7 @@ func groupRuns(group int) bool {
 		if err != nil {
 			continue
 		}
-		// After the program's name in parentheses: state, parent, group.
+		// The fields after the program's name in parentheses are state, parent and group.
 		_, after, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(" "))
 		fields := bytes.Fields(after)
 		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
@@ -52,9 +52,9 @@ func groupRuns(group int) bool {
 	return false
 }
 
-// carriers returns the processes that have the variable, given as name=value, in the
-// environment that they were started with. Those of other users can't be read and are
-// not ours. What has ended and is not yet waited for has no environment.
+// carriers returns the processes that were started with the variable, given as name=value,
+// in their environment. It skips processes of other users, whose environment can't be
+// read, and zombies, which have none.
 func carriers(variable string) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -75,7 +75,7 @@ func carriers(variable string) []int {
 	return pids
 }
 
-// has tells whether the variable is in an environment as /proc gives it.
+// has reports whether an environment in the format of /proc has the variable.
 func has(environment, variable []byte) bool {
 	for line := range bytes.SplitSeq(environment, []byte{0}) {
 		if bytes.Equal(line, variable) {

@@ -5,11 +5,11 @@
 
 package process
 
-// awaitExit reports false at once: the child can only be waited for.
+// awaitExit returns false: the system can't wait for a child without reaping it.
 func awaitExit(int) bool { return false }
 
-// groupRuns can't tell what still runs from what has only not been waited for.
+// groupRuns returns false: it can't distinguish running processes from zombies.
 func groupRuns(int) bool { return false }
 
-// carriers finds nothing where there is no /proc: only groups are held.
+// carriers returns nothing without /proc, so that only process groups are killed.
 func carriers(string) []int { return nil }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Systems without process groups get what they have: single processes.
+// Without process groups, signals go to single processes.
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
@@ -23,7 +23,7 @@ func signalGroup(group int, sig syscall.Signal) { signalProcess(group, sig) }
 
 func signalProcess(pid int, _ syscall.Signal) {
 	if process, err := os.FindProcess(pid); err == nil {
-		// One that has gone is as good as killed.
+		// It fails only if the process has ended.
 		_ = process.Kill()
 	}
 }

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// ownGroup makes a process the leader of a group.
+// ownGroup makes a process the leader of a new group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// ownSession takes a process out of reach of the terminal's signals.
+// ownSession puts a process in a new session, which the terminal's signals do not reach.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// ignoreSignals leaves the reaper only the pipe to end by.
+// ignoreSignals makes the reaper ignore signals, so that it ends only with the pipe.
 func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 }
 
-// signalGroup signals a group. One that has gone is as good as signalled.
+// signalGroup signals a group. It fails only if the group has ended.
 func signalGroup(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
-// signalProcess signals a process. One that has gone is as good as signalled.
+// signalProcess signals a process. It fails only if the process has ended.
 func signalProcess(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
 func exitOf(state *os.ProcessState, at time.Time) Exit {
