@@ -23,11 +23,11 @@ var root = func() string {
 	return abs
 }()
 
-// pages returns the paths of the documents: the README in each language, the READMEs of the
-// examples, and all pages below docs.
+// pages returns the paths of the documents: those in the root of the repository, the READMEs of
+// the examples, and all pages below docs.
 func pages(t *testing.T) []string {
 	t.Helper()
-	out, err := filepath.Glob(filepath.Join(root, "README*.md"))
+	out, err := filepath.Glob(filepath.Join(root, "*.md"))
 	must(t, err)
 	examples, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
 	must(t, err)
@@ -56,7 +56,7 @@ func must(t *testing.T, err error) {
 }
 
 // documents reads all pages, except translations: they have the same commands as the
-// original (see TestChineseReadmeMatchesEnglish).
+// original (see TestTranslations).
 func documents(t *testing.T) []document {
 	t.Helper()
 	var out []document
@@ -66,7 +66,7 @@ func documents(t *testing.T) []document {
 			t.Error(err)
 			continue
 		}
-		if path != "README.zh.md" {
+		if !translated(path) {
 			out = append(out, d)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/yuin/goldmark/ast"
 )
 
@@ -150,46 +149,3 @@ func plain(n ast.Node, source []byte) string {
 	})
 	return out.String()
 }
-
-// TestChineseReadmeMatchesEnglish checks that both READMEs have the same heading levels, code
-// blocks and links, except the links to each other.
-func TestChineseReadmeMatchesEnglish(t *testing.T) {
-	type shape struct {
-		Levels []int
-		Blocks []string
-		Links  []string
-		Rows   int
-	}
-	read := func(name string) shape {
-		source, err := os.ReadFile(filepath.Join(root, name))
-		must(t, err)
-		var s shape
-		for _, h := range headings(source) {
-			s.Levels = append(s.Levels, h.level)
-		}
-		for _, link := range linksOf(source) {
-			path, _, _ := strings.Cut(link, "#")
-			if !strings.HasPrefix(path, "README") {
-				s.Links = append(s.Links, path)
-			}
-		}
-		_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-			if block, is := n.(*ast.FencedCodeBlock); is && entering {
-				s.Blocks = append(s.Blocks, string(block.Language(source))+"\n"+withoutComments(string(block.Lines().Value(source))))
-			}
-			if n.Kind().String() == "TableRow" && entering {
-				s.Rows++
-			}
-			return ast.WalkContinue, nil
-		})
-		return s
-	}
-	if diff := cmp.Diff(read("README.md"), read("README.zh.md")); diff != "" {
-		t.Errorf("README.zh.md differs from README.md (-en +zh):\n%s", diff)
-	}
-}
-
-// codeComment matches the comments in code, which are translated.
-var codeComment = regexp.MustCompile(`(?m)\s+# .*$`)
-
-func withoutComments(code string) string { return codeComment.ReplaceAllString(code, "") }

@@ -1,0 +1,105 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark/ast"
+)
+
+const (
+	readmeZh = "README.zh.md"
+	docsZh   = "docs/zh/"
+	indexZh  = docsZh + "README.md"
+)
+
+// translated reports whether a page is a translation.
+func translated(path string) bool {
+	return path == readmeZh || strings.HasPrefix(path, docsZh)
+}
+
+// originalOf returns the English page that a page translates.
+func originalOf(path string) string {
+	if path == readmeZh {
+		return "README.md"
+	}
+	return "docs/" + strings.TrimPrefix(path, docsZh)
+}
+
+// shape is what a translation has in common with its original.
+type shape struct {
+	// Needs is what the commands need.
+	Needs string
+	// Levels holds the level of each heading.
+	Levels []int
+	// Blocks holds the language and contents of each code block, without comments.
+	Blocks []string
+	// Rows is the number of table rows.
+	Rows int
+}
+
+func shapeOf(t *testing.T, path string) shape {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, path))
+	must(t, err)
+	d, err := parseDocument(path, source)
+	must(t, err)
+	s := shape{Needs: d.needs}
+	for _, h := range headings(source) {
+		s.Levels = append(s.Levels, h.level)
+	}
+	_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if block, is := n.(*ast.FencedCodeBlock); is && entering {
+			s.Blocks = append(s.Blocks, string(block.Language(source))+"\n"+withoutComments(string(block.Lines().Value(source))))
+		}
+		if n.Kind().String() == "TableRow" && entering {
+			s.Rows++
+		}
+		return ast.WalkContinue, nil
+	})
+	return s
+}
+
+// TestTranslations checks that each Chinese page has the same headings, code blocks and table
+// rows as its English original, in the same order, and that both link to each other.
+func TestTranslations(t *testing.T) {
+	for _, path := range pages(t) {
+		if !translated(path) || path == indexZh {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			original := originalOf(path)
+			if diff := cmp.Diff(shapeOf(t, original), shapeOf(t, path)); diff != "" {
+				t.Errorf("%s differs from %s (-en +zh):\n%s", path, original, diff)
+			}
+			linked(t, original, path)
+			linked(t, path, original)
+		})
+	}
+}
+
+// linked checks that a page links to its other language before the first section.
+func linked(t *testing.T, page, other string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, page))
+	must(t, err)
+	head, _, _ := strings.Cut(string(source), "\n## ")
+	want, err := filepath.Rel(filepath.Dir(page), other)
+	must(t, err)
+	if !slices.Contains(linksOf([]byte(head)), want) {
+		t.Errorf("%s does not link to %s at its top", page, want)
+	}
+}
+
+// codeComment matches the comments in code, which are translated.
+var codeComment = regexp.MustCompile(`(?m)\s+# .*$`)
+
+func withoutComments(code string) string { return codeComment.ReplaceAllString(code, "") }
