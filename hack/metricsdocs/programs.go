@@ -112,7 +112,7 @@ func agentRegistry() *prometheus.Registry {
 	m := agentmetrics.New(registry)
 	zero := func() int64 { return 0 }
 	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: func() int { return 0 }})
-	for _, handler := range []probe.Handler{probe.HandlerExec, probe.HandlerHTTP, probe.HandlerTCP, probe.HandlerGRPC} {
+	for _, handler := range probe.Handlers() {
 		m.Probed(handler, agentmetrics.ResultSuccess, 0)
 	}
 	for _, method := range []string{"ContainerStatus", "ExecSync", "GetContainerEvents", "ListContainers", "Version"} {

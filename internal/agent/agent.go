@@ -29,9 +29,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
-	"github.com/seamark-dev/seamark/internal/probe/grpc"
-	"github.com/seamark-dev/seamark/internal/probe/http"
-	"github.com/seamark-dev/seamark/internal/probe/tcp"
+	"github.com/seamark-dev/seamark/internal/probe/probers"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
@@ -115,12 +113,7 @@ func New(options Options) (*Agent, error) {
 	a.reporter = newReporter(client, options.ReportInterval, options.Metrics, options.Log.WithName("report"))
 	commands := exec.New(options.Runtime, options.ExecConcurrency, options.Metrics.Waited)
 	a.worker = worker.New(worker.Options{
-		Prober: probe.Set{
-			probe.HandlerExec: commands,
-			probe.HandlerHTTP: http.New(options.Version),
-			probe.HandlerTCP:  tcp.New(),
-			probe.HandlerGRPC: grpc.New(options.Version),
-		},
+		Prober:  probers.New(commands, options.Version),
 		Sink:    a.reporter,
 		Observe: a.observe,
 		Rand:    options.Rand,

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probe"
 )
 
 func compareProbes(a, b Probe) int {
@@ -63,18 +63,25 @@ func portsOf(pod *corev1.Pod) []port {
 			add(p.ContainerPort, p.Protocol)
 		}
 		for _, declared := range kubeletProbes(&c) {
-			h := &declared.spec.ProbeHandler
-			switch {
-			case h.HTTPGet != nil && h.HTTPGet.Port.Type == intstr.Int:
-				add(h.HTTPGet.Port.IntVal, "")
-			case h.TCPSocket != nil && h.TCPSocket.Port.Type == intstr.Int:
-				add(h.TCPSocket.Port.IntVal, "")
-			case h.GRPC != nil:
-				add(h.GRPC.Port, "")
-			}
+			add(probedPort(&declared.spec.ProbeHandler), "")
 		}
 	}
 	return ports
+}
+
+// probedPort returns the port number that a probe connects to, or 0 if it connects to
+// none or to a named port.
+func probedPort(h *corev1.ProbeHandler) int32 {
+	switch handler, _ := probe.HandlerOf(h); handler {
+	case probe.HandlerHTTP:
+		return h.HTTPGet.Port.IntVal
+	case probe.HandlerTCP:
+		return h.TCPSocket.Port.IntVal
+	case probe.HandlerGRPC:
+		return h.GRPC.Port
+	default:
+		return 0
+	}
 }
 
 // warnings returns what a cluster would say in the markers' status. The pods are taken as

@@ -18,11 +18,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
-	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
-	"github.com/seamark-dev/seamark/internal/probe/grpc"
-	"github.com/seamark-dev/seamark/internal/probe/http"
-	"github.com/seamark-dev/seamark/internal/probe/tcp"
+	"github.com/seamark-dev/seamark/internal/probe/probers"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 )
@@ -76,12 +73,7 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 		ledger:  report.Read(emptyStatus()),
 	}
 	l.worker = worker.New(worker.Options{
-		Prober: probe.Set{
-			probe.HandlerExec: exec.New(l.execs, configv1alpha1.DefaultExecConcurrency, nil),
-			probe.HandlerHTTP: http.New(r.options.Version),
-			probe.HandlerTCP:  tcp.New(),
-			probe.HandlerGRPC: grpc.New(r.options.Version),
-		},
+		Prober:  probers.New(exec.New(l.execs, configv1alpha1.DefaultExecConcurrency, nil), r.options.Version),
 		Sink:    sink{r.mail},
 		Observe: func(run worker.Run) { r.mail.post(func(l *loop, now time.Time) { l.ran(now, run) }) },
 		// The machine has not just come up with hundreds of probes: none needs to wait.

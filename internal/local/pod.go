@@ -61,7 +61,7 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 	for _, c := range p.machine.Containers() {
 		for _, declared := range kubeletProbes(c.Spec) {
 			p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}] = &Probe{
-				Type: declared.kind, Container: c.Spec.Name, Handler: string(handlerOf(declared.spec)),
+				Type: declared.kind, Container: c.Spec.Name, Handler: handlerOf(declared.spec),
 			}
 		}
 	}

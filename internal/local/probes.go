@@ -40,18 +40,11 @@ func kubeletProbes(c *corev1.Container) []declaredProbe {
 	return declared
 }
 
-// handlerOf tells the kind of a probe by the one handler that it has.
-func handlerOf(spec *corev1.Probe) probe.Handler {
-	switch {
-	case spec.Exec != nil:
-		return probe.HandlerExec
-	case spec.HTTPGet != nil:
-		return probe.HandlerHTTP
-	case spec.TCPSocket != nil:
-		return probe.HandlerTCP
-	default:
-		return probe.HandlerGRPC
-	}
+// handlerOf returns the name of a probe's handler. It is empty if the probe does not have
+// exactly one, which manifest refuses.
+func handlerOf(spec *corev1.Probe) string {
+	handler, _ := probe.HandlerOf(&spec.ProbeHandler)
+	return string(handler)
 }
 
 // plannedProbe is what the loop knows of a probe that the worker runs.

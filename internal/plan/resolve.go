@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probe"
 )
 
 // Defaults are the values of a probe's fields that a marker leaves unset, and zero
@@ -68,13 +69,14 @@ func orDefault(value, unset int32) int32 {
 // a probe goes to its own pod alone.
 func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHandler, Problem) {
 	var resolved corev1.ProbeHandler
-	if handlers(h) != 1 {
+	handler, err := probe.HandlerOf(h)
+	if err != nil {
 		return resolved, Problem{Reason: HandlerInvalid}
 	}
-	switch {
-	case h.Exec != nil:
+	switch handler {
+	case probe.HandlerExec:
 		resolved.Exec = h.Exec.DeepCopy()
-	case h.HTTPGet != nil:
+	case probe.HandlerHTTP:
 		port, ok := portNumber(c, h.HTTPGet.Port)
 		if !ok {
 			return resolved, Problem{Reason: PortNotFound, Port: h.HTTPGet.Port.String()}
@@ -88,13 +90,13 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		if resolved.HTTPGet.Path == "" {
 			resolved.HTTPGet.Path = "/"
 		}
-	case h.TCPSocket != nil:
+	case probe.HandlerTCP:
 		port, ok := portNumber(c, h.TCPSocket.Port)
 		if !ok {
 			return resolved, Problem{Reason: PortNotFound, Port: h.TCPSocket.Port.String()}
 		}
 		resolved.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
-	case h.GRPC != nil:
+	case probe.HandlerGRPC:
 		if !isPort(h.GRPC.Port) {
 			return resolved, Problem{Reason: PortNotFound, Port: strconv.Itoa(int(h.GRPC.Port))}
 		}
@@ -107,16 +109,6 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		resolved.GRPC = &corev1.GRPCAction{Port: h.GRPC.Port, Service: &service}
 	}
 	return resolved, Problem{}
-}
-
-func handlers(h *corev1.ProbeHandler) int {
-	count := 0
-	for _, set := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil, h.GRPC != nil} {
-		if set {
-			count++
-		}
-	}
-	return count
 }
 
 // portNumber finds the port as the kubelet does: a name is looked up in the container,

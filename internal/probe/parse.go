@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +22,14 @@ import (
 // none. An error names the field and what is allowed there.
 func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 	if spec == nil {
-		return Target{}, errors.New("probe: want one of exec, httpGet, tcpSocket and grpc, got none")
+		spec = &corev1.Probe{}
 	}
-	if spec.TimeoutSeconds < 1 {
-		return Target{}, fmt.Errorf("timeoutSeconds: %d, want 1 or more", spec.TimeoutSeconds)
-	}
-	handler, err := handlerOf(spec)
+	handler, err := HandlerOf(&spec.ProbeHandler)
 	if err != nil {
 		return Target{}, err
+	}
+	if spec.TimeoutSeconds < 1 {
+		return Target{}, fmt.Errorf("timeoutSeconds: %d is invalid: must be at least 1", spec.TimeoutSeconds)
 	}
 	target := Target{Handler: handler, Timeout: time.Duration(spec.TimeoutSeconds) * time.Second}
 	switch handler {
@@ -47,32 +46,6 @@ func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 		return Target{}, err
 	}
 	return target, nil
-}
-
-// handlerOf tells the one handler that the probe has.
-func handlerOf(spec *corev1.Probe) (Handler, error) {
-	var got []string
-	for _, h := range []struct {
-		name Handler
-		set  bool
-	}{
-		{HandlerExec, spec.Exec != nil},
-		{HandlerHTTP, spec.HTTPGet != nil},
-		{HandlerTCP, spec.TCPSocket != nil},
-		{HandlerGRPC, spec.GRPC != nil},
-	} {
-		if h.set {
-			got = append(got, string(h.name))
-		}
-	}
-	switch len(got) {
-	case 1:
-		return Handler(got[0]), nil
-	case 0:
-		return "", errors.New("probe: want one of exec, httpGet, tcpSocket and grpc, got none")
-	default:
-		return "", fmt.Errorf("probe: want one of exec, httpGet, tcpSocket and grpc, got %s", strings.Join(got, " and "))
-	}
 }
 
 func parseExec(action *corev1.ExecAction) (*Exec, error) {

@@ -44,17 +44,6 @@ func TimedOut(err error) bool {
 	return errors.As(err, &timed) && timed.Timeout()
 }
 
-// Handler is the kind of a probe.
-type Handler string
-
-// The handlers of core/v1 Probe, by their field names.
-const (
-	HandlerExec Handler = "exec"
-	HandlerHTTP Handler = "httpGet"
-	HandlerTCP  Handler = "tcpSocket"
-	HandlerGRPC Handler = "grpc"
-)
-
 // Target is one probe, ready to be run. Exactly one of Exec, HTTP, TCP and GRPC is
 // set, as Handler says.
 type Target struct {

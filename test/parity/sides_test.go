@@ -21,9 +21,7 @@ import (
 	kubetcp "k8s.io/kubernetes/pkg/probe/tcp"
 
 	"github.com/seamark-dev/seamark/internal/probe"
-	grpcprobe "github.com/seamark-dev/seamark/internal/probe/grpc"
-	httpprobe "github.com/seamark-dev/seamark/internal/probe/http"
-	tcpprobe "github.com/seamark-dev/seamark/internal/probe/tcp"
+	"github.com/seamark-dev/seamark/internal/probe/probers"
 )
 
 // ample is a timeout for what answers.
@@ -102,12 +100,8 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 		return verdict{Judgement: refused, Message: err.Error()}
 	}
 	target.Timeout = timeout
-	probers := probe.Set{
-		probe.HandlerHTTP: httpprobe.New(userAgentVersion()),
-		probe.HandlerTCP:  tcpprobe.New(),
-		probe.HandlerGRPC: grpcprobe.New(userAgentVersion()),
-	}
-	return seamarkVerdict(probers.Probe(t.Context(), target))
+	// Only network probes are compared here.
+	return seamarkVerdict(probers.New(nil, userAgentVersion()).Probe(t.Context(), target))
 }
 
 func seamarkVerdict(outcome probe.Outcome, err error) verdict {

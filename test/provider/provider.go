@@ -31,8 +31,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
-	probehttp "github.com/seamark-dev/seamark/internal/probe/http"
-	"github.com/seamark-dev/seamark/internal/probe/tcp"
+	"github.com/seamark-dev/seamark/internal/probe/probers"
 )
 
 const (
@@ -69,7 +68,7 @@ func New(clientset kubernetes.Interface, node string) *Provider {
 	return &Provider{
 		clientset: clientset,
 		node:      node,
-		probers:   probe.Set{probe.HandlerExec: command{}, probe.HandlerHTTP: probehttp.New("stand-in"), probe.HandlerTCP: tcp.New()},
+		probers:   probers.New(command{}, "stand-in"),
 		pods:      make(map[types.UID]*pod),
 		seen:      make(map[types.UID]string),
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probe"
 )
 
 // probes checks the kubelet's three probes of a container.
@@ -77,24 +78,24 @@ func (v *validator) killing(path *field.Path, probe *corev1.Probe, kills bool) {
 
 func (v *validator) handler(path *field.Path, h *corev1.ProbeHandler) {
 	const allowed = "must have exactly one of exec, httpGet, tcpSocket and grpc"
-	set := 0
-	for _, has := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil, h.GRPC != nil} {
-		if has {
-			set++
-		}
-	}
-	switch {
-	case set == 0:
+	handlers := probe.HandlersOf(h)
+	switch len(handlers) {
+	case 0:
 		v.add(field.Required(path, allowed))
-	case set > 1:
+		return
+	case 1:
+	default:
 		v.add(field.Forbidden(path, allowed))
-	case h.Exec != nil:
+		return
+	}
+	switch handlers[0] {
+	case probe.HandlerExec:
 		v.exec(path.Child("exec"), h.Exec)
-	case h.HTTPGet != nil:
+	case probe.HandlerHTTP:
 		v.http(path.Child("httpGet"), h.HTTPGet)
-	case h.TCPSocket != nil:
+	case probe.HandlerTCP:
 		v.port(path.Child("tcpSocket", "port"), h.TCPSocket.Port)
-	case h.GRPC != nil:
+	case probe.HandlerGRPC:
 		v.each(path.Child("grpc", "port"), h.GRPC.Port, validation.IsValidPortNum(int(h.GRPC.Port)))
 	}
 }

@@ -84,7 +84,7 @@ func New(registry prometheus.Registerer) *Metrics {
 
 // start makes the series of all label values that are known.
 func (m *Metrics) start() {
-	for _, handler := range []probe.Handler{probe.HandlerExec, probe.HandlerHTTP, probe.HandlerTCP, probe.HandlerGRPC} {
+	for _, handler := range probe.Handlers() {
 		for _, result := range []Result{ResultSuccess, ResultFailure, ResultTimeout, ResultError} {
 			m.probes.WithLabelValues(string(handler), string(result))
 		}

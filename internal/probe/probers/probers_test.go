@@ -1,0 +1,23 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probers_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/probers"
+)
+
+func TestEveryHandlerHasAProber(t *testing.T) {
+	want := slices.Sorted(slices.Values(probe.Handlers()))
+	got := slices.Sorted(maps.Keys(probers.New(nil, "test")))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("handlers (-want +got):\n%s", diff)
+	}
+}
