@@ -112,7 +112,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestGather(t *testing.T) {
+func TestLoadFiles(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other"} {
 		path := filepath.Join(folder, name)
@@ -123,7 +123,10 @@ func TestGather(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sources, err := gather([]string{folder, "-", filepath.Join(folder, "other")}, strings.NewReader("x"))
+	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := loadFiles([]string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,7 @@ func TestGather(t *testing.T) {
 	for _, source := range sources {
 		got = append(got, strings.TrimPrefix(source.Name, folder+"/"))
 	}
-	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other", "link/d.yaml"}, got); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 }

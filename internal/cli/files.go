@@ -8,19 +8,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
-// stdin is the file name that stands for the standard input.
+// stdin is the file name that means the standard input.
 const stdin = "-"
 
 // read reads all manifests.
 func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
-	sources, err := gather(o.Filenames, o.In)
+	files, err := loadFiles(o.Filenames, o.In)
 	if err != nil {
 		return manifest.Objects{}, err
 	}
@@ -28,66 +29,59 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 	if o.Replicas >= 0 {
 		options.Replicas = &o.Replicas
 	}
-	objects, err := manifest.Read(ctx, sources, options)
-	if err != nil {
-		return manifest.Objects{}, err
-	}
-	return objects, nil
+	return manifest.Read(ctx, files, options)
 }
 
-// gather returns the contents of the files, of the manifests in the folders, and of in.
-func gather(names []string, in io.Reader) ([]manifest.Source, error) {
+// loadFiles returns the contents of the files, of the manifests in the folders, and of in.
+//
+// Files are found as kubectl finds them. Their content is decoded by manifest.Read, not by
+// the visitors: these accept duplicate keys and do not report the number of the document
+// that an error is in.
+func loadFiles(names []string, in io.Reader) ([]manifest.Source, error) {
 	var sources []manifest.Source
 	for _, name := range names {
 		if name == stdin {
 			sources = append(sources, manifest.Source{Name: "standard input", Reader: in})
 			continue
 		}
-		files, err := manifests(name)
+		paths, err := expand(name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read manifests: %w", err)
 		}
-		for _, file := range files {
-			contents, err := os.ReadFile(file)
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
 			if err != nil {
-				return nil, fmt.Errorf("read a manifest: %w", err)
+				return nil, fmt.Errorf("read manifest: %w", err)
 			}
-			sources = append(sources, manifest.Source{Name: file, Reader: bytes.NewReader(contents)})
+			sources = append(sources, manifest.Source{Name: path, Reader: bytes.NewReader(content)})
 		}
 	}
 	return sources, nil
 }
 
-// manifests returns a file itself, and of a folder the files that are named as manifests,
-// by name, without those of folders in it.
-func manifests(name string) ([]string, error) {
+// expand returns the path of a file, or the paths of the manifests in a folder, sorted and
+// without those in subfolders.
+func expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
+		return nil, err
 	}
-	if !info.IsDir() {
-		return []string{name}, nil
+	if info.IsDir() {
+		// With a trailing separator, a symbolic link to a folder is followed.
+		name = filepath.Clean(name) + string(filepath.Separator)
 	}
-	entries, err := os.ReadDir(name)
+	visitors, err := resource.ExpandPathsToFileVisitors(nil, name, false, resource.FileExtensions, nil)
 	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
+		return nil, err
 	}
-	var files []string
-	for _, entry := range entries {
-		if entry.Type()&fs.ModeDir == 0 && isManifest(entry.Name()) {
-			files = append(files, filepath.Join(name, entry.Name()))
+	if len(visitors) == 0 {
+		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in the folder", name)
+	}
+	var paths []string
+	for _, visitor := range visitors {
+		if file, ok := visitor.(*resource.FileVisitor); ok {
+			paths = append(paths, file.Path)
 		}
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("read manifests: %s: no .yaml, .yml or .json file is in it", name)
-	}
-	return files, nil
-}
-
-func isManifest(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	}
-	return false
+	return paths, nil
 }
