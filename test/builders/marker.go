@@ -52,6 +52,12 @@ func (b *MarkerBuilder) Probe(probe *ProbeBuilder) *MarkerBuilder {
 	return b
 }
 
+// Unsaved removes the fields that the API server sets: UID and generation.
+func (b *MarkerBuilder) Unsaved() *MarkerBuilder {
+	b.marker.UID, b.marker.Generation = "", 0
+	return b
+}
+
 // Build returns the marker.
 func (b *MarkerBuilder) Build() *v1alpha1.PodProbeMarker { return b.marker.DeepCopy() }
 
@@ -96,21 +102,13 @@ func (b *ProbeBuilder) Condition(conditionType string) *ProbeBuilder {
 
 // Label adds a label to the policy of the state.
 func (b *ProbeBuilder) Label(state v1alpha1.ProbeState, key, value string) *ProbeBuilder {
-	policy := b.policy(state)
-	if policy.Labels == nil {
-		policy.Labels = make(map[string]string)
-	}
-	policy.Labels[key] = value
+	set(&b.policy(state).Labels, key, value)
 	return b
 }
 
 // Annotation adds an annotation to the policy of the state.
 func (b *ProbeBuilder) Annotation(state v1alpha1.ProbeState, key, value string) *ProbeBuilder {
-	policy := b.policy(state)
-	if policy.Annotations == nil {
-		policy.Annotations = make(map[string]string)
-	}
-	policy.Annotations[key] = value
+	set(&b.policy(state).Annotations, key, value)
 	return b
 }
 

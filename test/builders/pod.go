@@ -37,19 +37,13 @@ func Pod(namespace, name string) *PodBuilder {
 
 // Label adds a label.
 func (b *PodBuilder) Label(key, value string) *PodBuilder {
-	if b.pod.Labels == nil {
-		b.pod.Labels = make(map[string]string)
-	}
-	b.pod.Labels[key] = value
+	set(&b.pod.Labels, key, value)
 	return b
 }
 
 // Annotation adds an annotation.
 func (b *PodBuilder) Annotation(key, value string) *PodBuilder {
-	if b.pod.Annotations == nil {
-		b.pod.Annotations = make(map[string]string)
-	}
-	b.pod.Annotations[key] = value
+	set(&b.pod.Annotations, key, value)
 	return b
 }
 
@@ -67,10 +61,7 @@ func (b *PodBuilder) Node(name string) *PodBuilder {
 
 // NodeSelector adds a label that the pod's node must have.
 func (b *PodBuilder) NodeSelector(key, value string) *PodBuilder {
-	if b.pod.Spec.NodeSelector == nil {
-		b.pod.Spec.NodeSelector = make(map[string]string)
-	}
-	b.pod.Spec.NodeSelector[key] = value
+	set(&b.pod.Spec.NodeSelector, key, value)
 	return b
 }
 
@@ -143,6 +134,14 @@ func (b *PodBuilder) Updated(manager, subresource, fieldsV1 string) *PodBuilder 
 	b.ManagedFields(manager, subresource, fieldsV1)
 	b.pod.ManagedFields[len(b.pod.ManagedFields)-1].Operation = metav1.ManagedFieldsOperationUpdate
 	return b
+}
+
+// set adds an entry to a map, which it creates if necessary.
+func set(all *map[string]string, key, value string) {
+	if *all == nil {
+		*all = map[string]string{}
+	}
+	(*all)[key] = value
 }
 
 // Build returns the pod.

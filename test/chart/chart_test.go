@@ -16,7 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/seamark-dev/seamark/test/process"
 )
+
+// repository is the root of the repository.
+const repository = "../.."
 
 // key identifies a rendered object.
 type key struct{ Kind, Namespace, Name string }
@@ -165,23 +170,18 @@ func template(t *testing.T, helm, namespace string, args ...string) []byte {
 	return output(t, helm, append([]string{"template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
 }
 
-// tool returns the path of a tool that hack/tools pins.
+// tool returns the path of a pinned tool.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	return strings.TrimSpace(string(output(t, "go", "tool", "-modfile=hack/tools/go.mod", "-n", name)))
+	return process.Tool(t, repository, name)
 }
 
 // output runs a program in the repository's root and returns its standard output.
 func output(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
-	command.Dir = "../.."
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.Bytes()
+	command.Dir = repository
+	return []byte(process.Output(t, command))
 }
 
 // parse decodes rendered manifests and normalizes them: it removes Helm's own labels and

@@ -214,7 +214,7 @@ func TestRejectedValues(t *testing.T) {
 	} {
 		t.Run(set, func(t *testing.T) {
 			command := exec.CommandContext(t.Context(), helm, "template", "seamark", "charts/seamark", "--set", set)
-			command.Dir = "../.."
+			command.Dir = repository
 			out, err := command.CombinedOutput()
 			if err == nil {
 				t.Fatal("the values were accepted")

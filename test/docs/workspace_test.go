@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // workspace holds what the commands of all documents use.
@@ -45,7 +47,7 @@ func newWorkspace(t *testing.T, clusterDir string) *workspace {
 	w.clusterDir, err = filepath.Abs(clusterDir)
 	must(t, err)
 	for _, tool := range []string{"helm", "kustomize"} {
-		path := w.tool(t, tool)
+		path := process.Tool(t, root, tool)
 		if tool == "helm" {
 			script := fmt.Sprintf(helm, root, w.clusterDir, path)
 			must(t, os.WriteFile(filepath.Join(w.bin, tool), []byte(script), 0o755))
@@ -54,12 +56,6 @@ func newWorkspace(t *testing.T, clusterDir string) *workspace {
 		must(t, os.Symlink(path, filepath.Join(w.bin, tool)))
 	}
 	return w
-}
-
-// tool builds a pinned tool and returns its path.
-func (w *workspace) tool(t *testing.T, name string) string {
-	t.Helper()
-	return strings.TrimSpace(w.must(t, os.Environ(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", name))
 }
 
 // environment returns the environment of a document. If the document needs a cluster, it
@@ -108,12 +104,5 @@ func (w *workspace) reinstall(t *testing.T) {
 // must runs a command and returns its standard output.
 func (w *workspace) must(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
-	c := rooted(context.WithoutCancel(t.Context()), env, name, args...)
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, stderr.String())
-	}
-	return string(out)
+	return process.Output(t, rooted(context.WithoutCancel(t.Context()), env, name, args...))
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // processes returns the ids of the cluster's processes whose program and arguments the
@@ -27,7 +27,7 @@ import (
 func processes(t testing.TB, is func(args []string) bool) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(t, err)
+	cluster.Must(t, err)
 	var found []int
 	for _, file := range files {
 		line, err := os.ReadFile(file)
@@ -50,7 +50,7 @@ func program(name string) func([]string) bool {
 // kill ends every process of the program at once, as a crash would, once there is one.
 func (s *suite) kill(name string) {
 	s.Helper()
-	s.eventually("a process of "+name+" to kill", func(context.Context) error {
+	s.Eventually("a process of "+name+" to kill", func(context.Context) error {
 		found := processes(s, program(name))
 		if len(found) == 0 {
 			return errors.New("none")
@@ -67,9 +67,9 @@ func (s *suite) kill(name string) {
 // systemReady waits until the pods of the component are there and ready.
 func (s *suite) systemReady(component string) {
 	s.Helper()
-	s.eventually(component+" is ready", func(ctx context.Context) error {
+	s.Eventually(component+" is ready", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
-		if err := s.client.List(ctx, pods, ctrl.InNamespace(systemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component}); err != nil {
+		if err := s.Client.List(ctx, pods, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component}); err != nil {
 			return err
 		}
 		if len(pods.Items) == 0 {
@@ -163,7 +163,7 @@ func TestDaemonsKilled(t *testing.T) {
 	before := f.versions()
 	s.kill("seamark-manager")
 	s.kill("seamark-agent")
-	s.eventually("both are back", func(context.Context) error {
+	s.Eventually("both are back", func(context.Context) error {
 		for _, daemon := range []string{"seamark-manager", "seamark-agent"} {
 			if len(processes(t, program(daemon))) == 0 {
 				return fmt.Errorf("no process of %s", daemon)
@@ -181,9 +181,8 @@ func TestDaemonsKilled(t *testing.T) {
 // clusterUp restarts what is dead of the cluster.
 func (s *suite) clusterUp() {
 	s.Helper()
-	command := exec.CommandContext(s.Context(), "go", "-C", "../../hack/cluster", "run", ".", "up", "--dir", s.clusterDir)
-	if out, err := command.CombinedOutput(); err != nil {
-		s.Fatalf("bringing the cluster back: %v\n%s", err, out)
+	if out, err := s.Run(s.Context(), "go", "-C", "hack/cluster", "run", ".", "up", "--dir", s.Dir); err != nil {
+		s.Fatalf("restart the cluster: %v\n%s", err, out)
 	}
 }
 
@@ -223,7 +222,7 @@ func TestRuntimeRestarted(t *testing.T) {
 		return nil
 	})
 	s.clusterUp()
-	s.eventually("the kubelet finds the runtime again", func(context.Context) error {
+	s.Eventually("the kubelet finds the runtime again", func(context.Context) error {
 		_, err := s.tryExec(f.pods[0], "true")
 		return err
 	})

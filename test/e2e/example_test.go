@@ -15,23 +15,24 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // The manifests of examples/game-server, applied as the README says.
 func TestGameServerExample(t *testing.T) {
 	s := newSuite(t)
 	dir, err := filepath.Abs("../../examples/game-server")
-	must(t, err)
+	cluster.Must(t, err)
 	manifests, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	must(t, err)
+	cluster.Must(t, err)
 	for _, manifest := range manifests {
-		s.kubectl("apply", "-f", manifest)
+		s.Kubectl("apply", "-f", manifest)
 	}
 
 	seen := map[corev1.ConditionStatus]string{}
-	s.eventually("a server is seen idle, and one playing", func(ctx context.Context) error {
+	s.Eventually("a server is seen idle, and one playing", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
-		if err := s.client.List(ctx, pods, ctrl.InNamespace(s.namespace)); err != nil {
+		if err := s.Client.List(ctx, pods, ctrl.InNamespace(s.Namespace)); err != nil {
 			return err
 		}
 		for i := range pods.Items {
@@ -51,8 +52,8 @@ func TestGameServerExample(t *testing.T) {
 		appsv1alpha1.EventReasonProbeSucceeded: corev1.ConditionTrue,
 		appsv1alpha1.EventReasonProbeFailed:    corev1.ConditionFalse,
 	} {
-		s.eventually("kubectl describe pod shows the event "+reason, func(context.Context) error {
-			described := s.kubectl("describe", "pod", seen[status])
+		s.Eventually("kubectl describe pod shows the event "+reason, func(context.Context) error {
+			described := s.Kubectl("describe", "pod", seen[status])
 			for _, want := range []string{reason, appsv1alpha1.EventSourceComponent, "game.io/idle", "gameserver-idle"} {
 				if !strings.Contains(described, want) {
 					return fmt.Errorf("no %q in\n%s", want, described)
@@ -61,8 +62,8 @@ func TestGameServerExample(t *testing.T) {
 			return nil
 		})
 	}
-	s.eventually("kubectl get ppm shows the matched pods", func(context.Context) error {
-		if shown := s.kubectl("get", "ppm"); !strings.Contains(shown, "MATCHED") {
+	s.Eventually("kubectl get ppm shows the matched pods", func(context.Context) error {
+		if shown := s.Kubectl("get", "ppm"); !strings.Contains(shown, "MATCHED") {
 			return fmt.Errorf("no column MATCHED in\n%s", shown)
 		}
 		return nil

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // restarted wants that the first container was restarted at least once.
@@ -66,12 +68,12 @@ func TestExamples(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
 			manifests, err := filepath.Abs(filepath.Join("../../examples", example))
-			must(t, err)
-			s.kubectl("apply", "-f", manifests)
+			cluster.Must(t, err)
+			s.Kubectl("apply", "-f", manifests)
 			met := make([]bool, len(wants))
-			s.eventually("some pod of "+example+" meets each want", func(ctx context.Context) error {
+			s.Eventually("some pod of "+example+" meets each want", func(ctx context.Context) error {
 				pods := &corev1.PodList{}
-				if err := s.client.List(ctx, pods, ctrl.InNamespace(s.namespace)); err != nil {
+				if err := s.Client.List(ctx, pods, ctrl.InNamespace(s.Namespace)); err != nil {
 					return err
 				}
 				return meetsOnce(pods.Items, wants, met)

@@ -15,25 +15,26 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // history watches the pod and returns the statuses that the condition goes through,
 // each with the message it came with, until there are as many as asked for.
 func (s *suite) history(name, conditionType string, many int) []string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), settle)
+	ctx, cancel := context.WithTimeout(s.Context(), cluster.Timeout)
 	defer cancel()
-	watcher, err := s.client.Watch(ctx, &corev1.PodList{}, &ctrl.ListOptions{
-		Namespace: s.namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name),
+	watcher, err := s.Client.Watch(ctx, &corev1.PodList{}, &ctrl.ListOptions{
+		Namespace: s.Namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name),
 	})
-	must(s, err)
+	cluster.Must(s, err)
 	defer watcher.Stop()
 	var seen []string
 	var last corev1.ConditionStatus
 	for len(seen) < many {
 		select {
 		case <-ctx.Done():
-			s.Fatalf("condition %s of %s: after %s only %q", conditionType, name, settle, seen)
+			s.Fatalf("condition %s of %s: after %s only %q", conditionType, name, cluster.Timeout, seen)
 		case event, open := <-watcher.ResultChan():
 			if !open {
 				s.Fatalf("the watch of pod %s ended", name)
@@ -143,7 +144,7 @@ func TestHangingProbe(t *testing.T) {
 	s.podIs("hanging",
 		hasCondition("test.dev/hangs", corev1.ConditionFalse, "timed out"),
 		hasCondition("test.dev/ticks", corev1.ConditionTrue))
-	s.eventually("twelve ticks, and none of the hanging probe's processes from before", func(context.Context) error {
+	s.Eventually("twelve ticks, and none of the hanging probe's processes from before", func(context.Context) error {
 		if ticks := strings.Count(s.exec("hanging", "cat /tmp/ticks"), "tick"); ticks < 12 {
 			return fmt.Errorf("%d ticks", ticks)
 		}
@@ -155,7 +156,7 @@ func TestHangingProbe(t *testing.T) {
 	}
 	s.edit("hanging", func(m *appsv1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[1:] })
 	s.podIs("hanging", lacksCondition("test.dev/hangs"))
-	s.eventually("no process of the hanging probe is left", func(context.Context) error {
+	s.Eventually("no process of the hanging probe is left", func(context.Context) error {
 		if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 0 {
 			return fmt.Errorf("%d left", left)
 		}

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 func TestTwoMarkersAfterOneKey(t *testing.T) {
@@ -35,7 +36,7 @@ func TestTwoMarkersAfterOneKey(t *testing.T) {
 
 	s.podIs("contested", hasLabel("owner", "a-one"), hasLabel("a", "yes"), hasLabel("b", "yes"),
 		hasCondition("test.dev/one", corev1.ConditionTrue), hasCondition("test.dev/two", corev1.ConditionTrue))
-	s.eventually("the losers are named", func(ctx context.Context) error {
+	s.Eventually("the losers are named", func(ctx context.Context) error {
 		if err := s.markerSays(ctx, "a-first", appsv1alpha1.ConditionMarksExclusive, "owner", "two", "one"); err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func TestTwoMarkersAfterOneKey(t *testing.T) {
 		return nil
 	})
 
-	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "a-first")))
+	cluster.Must(t, s.Client.Delete(t.Context(), newMarkerNamed(s, "a-first")))
 	s.podIs("contested", hasLabel("owner", "b-one"), hasLabel("b", "yes"), lacksLabel("a"),
 		hasCondition("test.dev/one", corev1.ConditionTrue), lacksCondition("test.dev/two"))
 }
@@ -67,9 +68,6 @@ func testMarks(pod *corev1.Pod) map[string]any {
 	}
 	return marks
 }
-
-// inForce is how soon an edit of a marker has to show.
-const inForce = 2 * time.Second
 
 func TestMarkerEdits(t *testing.T) {
 	s := newSuite(t)
@@ -89,7 +87,7 @@ func TestMarkerEdits(t *testing.T) {
 	edited := func(what string, change func(*appsv1alpha1.PodProbeMarkerSpec), wants ...expectation) {
 		t.Helper()
 		s.edit("edited", func(m *appsv1alpha1.PodProbeMarker) { change(&m.Spec) })
-		s.within(inForce, what, s.meets("edited", wants...))
+		s.Eventually(what, s.meets("edited", wants...))
 	}
 
 	edited("the period", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
@@ -97,9 +95,9 @@ func TestMarkerEdits(t *testing.T) {
 		spec.Probes[0].Probe.Exec.Command[2] = "date +%s; echo old"
 	}, hasCondition("test.dev/slow", corev1.ConditionTrue, "\nold"))
 	first := findCondition(s.getPod("edited"), "test.dev/slow").Message
-	s.eventually("the shorter period is in force: the message goes on changing", func(ctx context.Context) error {
+	s.Eventually("the shorter period is in force: the message goes on changing", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
-		if err := s.client.Get(ctx, s.key("edited"), pod); err != nil {
+		if err := s.Client.Get(ctx, s.Key("edited"), pod); err != nil {
 			return err
 		}
 		if c := findCondition(pod, "test.dev/slow"); c == nil || c.Message == first {
@@ -120,7 +118,7 @@ func TestMarkerEdits(t *testing.T) {
 	edited("a probe removed, one added", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
 		spec.Probes[2] = newProbe("coming", shell("true"), condition("test.dev/coming"), state(map[string]string{"coming": "true"}))
 	}, lacksLabel("leaving"), lacksCondition("test.dev/leaving"), hasLabel("coming", "true"), hasCondition("test.dev/coming", corev1.ConditionTrue))
-	must(t, s.meets("edited", hasLabel("new-key", "true"), hasLabel("app", "edited"))(t.Context()))
+	cluster.Must(t, s.meets("edited", hasLabel("new-key", "true"), hasLabel("app", "edited"))(t.Context()))
 }
 
 func TestPodStopsMatching(t *testing.T) {
@@ -135,9 +133,9 @@ func TestPodStopsMatching(t *testing.T) {
 	pod := s.getPod("leaving")
 	base := pod.DeepCopy()
 	pod.Labels["app"] = "gone"
-	must(t, s.client.Patch(t.Context(), pod, ctrl.MergeFrom(base)))
+	cluster.Must(t, s.Client.Patch(t.Context(), pod, ctrl.MergeFrom(base)))
 	s.podIs("leaving", lacksCondition("test.dev/run"), lacksLabel("marked"), hasLabel("app", "gone"), hasLabel("keep", "yes"))
-	s.eventually("the pod is out of the plan", func(ctx context.Context) error {
+	s.Eventually("the pod is out of the plan", func(ctx context.Context) error {
 		if there, err := s.planned(ctx, pod, "leaving#run"); err != nil || there {
 			return fmt.Errorf("planned: %t, %w", there, err)
 		}
@@ -151,7 +149,7 @@ func TestPodStopsMatching(t *testing.T) {
 func (s *suite) stopsGrowing(pod, file string) {
 	s.Helper()
 	size, since := "", time.Now()
-	s.eventually("the probe of "+pod+" stops", func(context.Context) error {
+	s.Eventually("the probe of "+pod+" stops", func(context.Context) error {
 		now := strings.TrimSpace(s.exec(pod, "wc -c <"+file))
 		if now != size {
 			size, since = now, time.Now()
@@ -182,9 +180,9 @@ func TestMarkerDeleted(t *testing.T) {
 			hasCondition("test.dev/web", corev1.ConditionTrue), hasCondition("test.dev/my-web", corev1.ConditionTrue))
 	}
 
-	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "web")))
-	s.eventually("the marker is gone", func(ctx context.Context) error {
-		err := s.client.Get(ctx, s.key("web"), &appsv1alpha1.PodProbeMarker{})
+	cluster.Must(t, s.Client.Delete(t.Context(), newMarkerNamed(s, "web")))
+	s.Eventually("the marker is gone", func(ctx context.Context) error {
+		err := s.Client.Get(ctx, s.Key("web"), &appsv1alpha1.PodProbeMarker{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -192,12 +190,12 @@ func TestMarkerDeleted(t *testing.T) {
 	})
 	for _, name := range pods {
 		// The marker goes last: by now its marks are off.
-		must(t, s.meets(name, lacksLabel("web"), lacksCondition("test.dev/web"),
+		cluster.Must(t, s.meets(name, lacksLabel("web"), lacksCondition("test.dev/web"),
 			hasLabel("my-web", "true"), hasCondition("test.dev/my-web", corev1.ConditionTrue))(t.Context()))
 	}
 	s.stopsGrowing("twice-0", "/tmp/web")
 	before := s.exec("twice-0", "wc -c </tmp/my-web")
-	s.eventually("the other marker's probe goes on", func(context.Context) error {
+	s.Eventually("the other marker's probe goes on", func(context.Context) error {
 		if now := s.exec("twice-0", "wc -c </tmp/my-web"); now == before {
 			return fmt.Errorf("/tmp/my-web keeps %s bytes", now)
 		}

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // findCondition returns the pod's condition of the type, or nil.
@@ -90,7 +91,7 @@ func hasAnnotation(key, value string) expectation {
 func (s *suite) meets(name string, wants ...expectation) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pod := &corev1.Pod{}
-		if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+		if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
 			return err
 		}
 		for _, want := range wants {
@@ -105,23 +106,23 @@ func (s *suite) meets(name string, wants ...expectation) func(context.Context) e
 // podIs waits until the pod meets every expectation.
 func (s *suite) podIs(name string, wants ...expectation) {
 	s.Helper()
-	s.eventually("pod "+name, s.meets(name, wants...))
+	s.Eventually("pod "+name, s.meets(name, wants...))
 }
 
 // edit changes the marker, from its newest version.
 func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	s.Helper()
 	marker := &appsv1alpha1.PodProbeMarker{}
-	must(s, s.client.Get(s.Context(), s.key(name), marker))
+	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), marker))
 	base := marker.DeepCopy()
 	change(marker)
-	must(s, s.client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
+	cluster.Must(s, s.Client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
 }
 
 // planned tells whether any NodePodProbe has a probe of the pod by that name.
 func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
 	list := &appsv1alpha1.NodePodProbeList{}
-	if err := s.client.List(ctx, list); err != nil {
+	if err := s.Client.List(ctx, list); err != nil {
 		return false, err
 	}
 	for _, node := range list.Items {

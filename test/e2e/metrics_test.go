@@ -20,12 +20,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // scrape reads the metrics of each of a component's pods, by the pod's node and name.
 func (s *suite) scrape(ctx context.Context, component, port string) (map[string]map[string]*dto.MetricFamily, error) {
 	var pods corev1.PodList
-	err := s.client.List(ctx, &pods, ctrl.InNamespace(systemNamespace),
+	err := s.Client.List(ctx, &pods, ctrl.InNamespace(cluster.SystemNamespace),
 		ctrl.MatchingLabels{"app.kubernetes.io/name": "seamark", "app.kubernetes.io/component": component})
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func TestMetrics(t *testing.T) {
 				sum, many := 0.0, 0
 				for _, families := range managers {
 					n, m := value(families, "seamark_manager_probed_pods",
-						map[string]string{"namespace": s.namespace, "marker": "measured", "probe": probe, "state": state})
+						map[string]string{"namespace": s.Namespace, "marker": "measured", "probe": probe, "state": state})
 					sum, many = sum+n, many+m
 				}
 				if sum != n || many != 1 {
@@ -108,12 +109,12 @@ func TestMetrics(t *testing.T) {
 			return nil
 		}
 	}
-	s.eventually("pods by state", pods(map[string]float64{
+	s.Eventually("pods by state", pods(map[string]float64{
 		"state Succeeded": 1, "state Failed": 1, "state NoResult": 0, "hangs Failed": 2, "hangs Succeeded": 0,
 	}))
 	node := s.getPod("bad").Spec.NodeName
 	agents, err := s.scrape(t.Context(), "agent", "10357")
-	must(t, err)
+	cluster.Must(t, err)
 	for name, families := range agents {
 		if !strings.HasPrefix(name, node+" ") {
 			continue
@@ -127,15 +128,15 @@ func TestMetrics(t *testing.T) {
 		documented(t, families)
 	}
 
-	must(t, s.client.DeleteAllOf(t.Context(), &appsv1alpha1.PodProbeMarker{}, ctrl.InNamespace(s.namespace)))
-	s.eventually("the marker's series are gone", func(ctx context.Context) error {
+	cluster.Must(t, s.Client.DeleteAllOf(t.Context(), &appsv1alpha1.PodProbeMarker{}, ctrl.InNamespace(s.Namespace)))
+	s.Eventually("the marker's series are gone", func(ctx context.Context) error {
 		managers, err := s.scrape(ctx, "manager", "8080")
 		if err != nil {
 			return err
 		}
 		for name, families := range managers {
 			documented(t, families)
-			if _, many := value(families, "seamark_manager_probed_pods", map[string]string{"namespace": s.namespace}); many > 0 {
+			if _, many := value(families, "seamark_manager_probed_pods", map[string]string{"namespace": s.Namespace}); many > 0 {
 				return fmt.Errorf("%s has %d of them", name, many)
 			}
 		}
@@ -147,7 +148,7 @@ func TestMetrics(t *testing.T) {
 func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
-	must(t, err)
+	cluster.Must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		if strings.HasPrefix(name, "seamark_") && !strings.Contains(string(page), "| `"+name+"` |") {
 			t.Errorf("docs/metrics.md does not name %s", name)

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // absent stands for a mark that a pod doesn't have.
@@ -35,10 +36,10 @@ type openKruise struct {
 func newOpenKruise(s *suite) *openKruise {
 	s.Helper()
 	as := func(userAgent string) ctrl.Client {
-		config := rest.CopyConfig(s.config)
+		config := rest.CopyConfig(s.Config)
 		config.UserAgent = userAgent
-		client, err := ctrl.New(config, ctrl.Options{Scheme: s.client.Scheme()})
-		must(s, err)
+		client, err := ctrl.New(config, ctrl.Options{Scheme: s.Client.Scheme()})
+		cluster.Must(s, err)
 		return client
 	}
 	return &openKruise{suite: s, manager: as("kruise-manager/NodePodProbe-controller"), daemon: as("kruise-daemon-podprobe")}
@@ -51,7 +52,7 @@ func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]
 	k.Helper()
 	ctx, before := k.Context(), metav1.NewTime(time.Now().Truncate(time.Second))
 	marker.Finalizers = []string{appsv1alpha1.PodProbeMarkerFinalizer}
-	must(k, k.manager.Update(ctx, marker))
+	cluster.Must(k, k.manager.Update(ctx, marker))
 	npps := map[string]*appsv1alpha1.NodePodProbe{}
 	for name, state := range states {
 		pod := k.getPod(name)
@@ -70,9 +71,9 @@ func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]
 			})
 		}
 		npp.Spec.PodProbes = append(npp.Spec.PodProbes, planned)
-		must(k, k.manager.Update(ctx, npp))
+		cluster.Must(k, k.manager.Update(ctx, npp))
 		npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, reported)
-		must(k, k.daemon.Status().Update(ctx, npp))
+		cluster.Must(k, k.daemon.Status().Update(ctx, npp))
 
 		for key, value := range labels {
 			metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
@@ -80,7 +81,7 @@ func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 			Type: corev1.PodConditionType(conditionType), Status: corev1.ConditionTrue, LastProbeTime: before, LastTransitionTime: before,
 		})
-		must(k, k.manager.Status().Update(ctx, pod))
+		cluster.Must(k, k.manager.Status().Update(ctx, pod))
 	}
 }
 
@@ -88,8 +89,8 @@ func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]
 func (k *openKruise) emptyPlan(node string) *appsv1alpha1.NodePodProbe {
 	k.Helper()
 	npp := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	must(k, ctrl.IgnoreNotFound(k.client.Delete(k.Context(), npp.DeepCopy())))
-	must(k, k.manager.Create(k.Context(), npp))
+	cluster.Must(k, ctrl.IgnoreNotFound(k.Client.Delete(k.Context(), npp.DeepCopy())))
+	cluster.Must(k, k.manager.Create(k.Context(), npp))
 	return npp
 }
 
@@ -99,11 +100,11 @@ func (s *suite) scale(ctx context.Context, replicas int32, off bool) error {
 	if off {
 		selector = `"seamark.test/off":"true"`
 	}
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "seamark-manager"}}
-	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "seamark-agent"}}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}}
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.SystemNamespace, Name: "seamark-agent"}}
 	return errors.Join(
-		s.client.Patch(ctx, manager, ctrl.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))),
-		s.client.Patch(ctx, agent, ctrl.RawPatch(types.MergePatchType,
+		s.Client.Patch(ctx, manager, ctrl.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))),
+		s.Client.Patch(ctx, agent, ctrl.RawPatch(types.MergePatchType,
 			fmt.Appendf(nil, `{"spec":{"template":{"spec":{"nodeSelector":{%s}}}}}`, selector))),
 	)
 }
@@ -112,19 +113,19 @@ func (s *suite) scale(ctx context.Context, replicas int32, off bool) error {
 func (s *suite) off() (on func()) {
 	s.Helper()
 	manager := &appsv1.Deployment{}
-	must(s, s.client.Get(s.Context(), ctrl.ObjectKey{Namespace: systemNamespace, Name: "seamark-manager"}, manager))
+	cluster.Must(s, s.Client.Get(s.Context(), ctrl.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}, manager))
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), settle)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), cluster.Timeout)
 		defer cancel()
 		if err := s.scale(ctx, *manager.Spec.Replicas, false); err != nil {
 			s.Errorf("switching Seamark on again: %v", err)
 		}
 	})
-	must(s, s.scale(s.Context(), 0, true))
-	s.eventually("Seamark is off", func(ctx context.Context) error {
+	cluster.Must(s, s.scale(s.Context(), 0, true))
+	s.Eventually("Seamark is off", func(ctx context.Context) error {
 		for _, component := range []string{"manager", "agent"} {
 			pods := &corev1.PodList{}
-			err := s.client.List(ctx, pods, ctrl.InNamespace(systemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component})
+			err := s.Client.List(ctx, pods, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component})
 			if err == nil && len(pods.Items) > 0 {
 				err = fmt.Errorf("there are %d pods of %s", len(pods.Items), component)
 			}
@@ -136,7 +137,7 @@ func (s *suite) off() (on func()) {
 	})
 	return func() {
 		s.Helper()
-		must(s, s.scale(s.Context(), *manager.Spec.Replicas, false))
+		cluster.Must(s, s.scale(s.Context(), *manager.Spec.Replicas, false))
 		s.systemReady("manager")
 		s.systemReady("agent")
 	}
@@ -146,8 +147,8 @@ func (s *suite) off() (on func()) {
 // that each mark of the pod went through: "pod mark", in testMarks' words.
 func (s *suite) watchMarks() (stop func() map[string][]string) {
 	s.Helper()
-	watcher, err := s.client.Watch(s.Context(), &corev1.PodList{}, ctrl.InNamespace(s.namespace))
-	must(s, err)
+	watcher, err := s.Client.Watch(s.Context(), &corev1.PodList{}, ctrl.InNamespace(s.Namespace))
+	cluster.Must(s, err)
 	values, done := map[string][]string{}, make(chan struct{})
 	see := func(pod *corev1.Pod) {
 		now := map[string]string{}
@@ -211,7 +212,7 @@ func TestMoveFromOpenKruise(t *testing.T) {
 	ours, upstream := s.crds()
 
 	on := s.off()
-	must(t, s.useCRDs(t.Context(), upstream))
+	cluster.Must(t, s.useCRDs(t.Context(), upstream))
 	s.create(marker)
 	kruise.ran(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
 		map[string]string{"ok": "true", "good": "yes"}, "test.dev/ok")
@@ -233,16 +234,16 @@ func TestMoveFromOpenKruise(t *testing.T) {
 
 	s.exec("right", "rm /tmp/ok")
 	s.podIs("right", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
-	must(t, s.useCRDs(t.Context(), ours))
+	cluster.Must(t, s.useCRDs(t.Context(), ours))
 	s.exec("turned", "touch /tmp/ok")
 	s.podIs("turned", hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes"))
 
-	must(t, s.client.Delete(t.Context(), marker))
+	cluster.Must(t, s.Client.Delete(t.Context(), marker))
 	for _, pod := range []string{"right", "turned"} {
 		s.podIs(pod, lacksCondition("test.dev/ok"), lacksLabel("ok"), lacksLabel("good"))
 	}
-	s.eventually("the marker is gone", func(ctx context.Context) error {
-		err := s.client.Get(ctx, s.key("moved"), &appsv1alpha1.PodProbeMarker{})
+	s.Eventually("the marker is gone", func(ctx context.Context) error {
+		err := s.Client.Get(ctx, s.Key("moved"), &appsv1alpha1.PodProbeMarker{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // One pod a node, each marked by its own node's agent, and each reached from all others.
@@ -15,7 +17,7 @@ func TestEveryNode(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	nodes := &corev1.NodeList{}
-	must(t, s.client.List(t.Context(), nodes))
+	cluster.Must(t, s.Client.List(t.Context(), nodes))
 	labels := map[string]string{"app": "spread"}
 	var servers, shells []string
 	for _, node := range nodes.Items {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // idle is a main process that does nothing and ends at once when told to.
@@ -27,7 +28,7 @@ func newPod(name, script string, labels map[string]string) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
 			Containers: []corev1.Container{{
-				Name: "main", Image: busyboxImage, Command: []string{"sh", "-c", script},
+				Name: "main", Image: cluster.BusyboxImage, Command: []string{"sh", "-c", script},
 			}},
 		},
 	}

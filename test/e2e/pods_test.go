@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 func TestContainerRestart(t *testing.T) {
@@ -33,9 +33,9 @@ func TestContainerRestart(t *testing.T) {
 
 	container := s.getPod("restarting").Status.ContainerStatuses[0].ContainerID
 	s.exec("restarting", "kill 1")
-	s.eventually("the container restarts", func(ctx context.Context) error {
+	s.Eventually("the container restarts", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
-		if err := s.client.Get(ctx, s.key("restarting"), pod); err != nil {
+		if err := s.Client.Get(ctx, s.Key("restarting"), pod); err != nil {
 			return err
 		}
 		status := pod.Status.ContainerStatuses[0]
@@ -77,16 +77,16 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 	}
 	s.create(set, newMarker("role", labels, newProbe("primary", shell(sayAndCheck), condition("test.dev/primary"),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
-	s.eventually("db-0 is marked", s.meets("db-0", hasLabel("role", "primary")))
+	s.Eventually("db-0 is marked", s.meets("db-0", hasLabel("role", "primary")))
 	old := s.getPod("db-0")
 
-	must(t, s.client.Delete(t.Context(), old))
-	s.eventually("db-0 is made anew and marked anew", func(ctx context.Context) error {
+	cluster.Must(t, s.Client.Delete(t.Context(), old))
+	s.Eventually("db-0 is made anew and marked anew", func(ctx context.Context) error {
 		if err := s.meets("db-0", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue))(ctx); err != nil {
 			return err
 		}
 		pod := &corev1.Pod{}
-		if err := s.client.Get(ctx, s.key("db-0"), pod); err != nil {
+		if err := s.Client.Get(ctx, s.Key("db-0"), pod); err != nil {
 			return err
 		}
 		if pod.UID == old.UID {
@@ -94,7 +94,7 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 		}
 		return probedSinceStart("test.dev/primary")(pod)
 	})
-	s.eventually("the old pod is out of the plan", func(ctx context.Context) error {
+	s.Eventually("the old pod is out of the plan", func(ctx context.Context) error {
 		if there, err := s.planned(ctx, old, "role#primary"); err != nil || there {
 			return fmt.Errorf("planned: %t, %w", there, err)
 		}
@@ -135,15 +135,15 @@ func TestRestartableInitContainer(t *testing.T) {
 	labels := map[string]string{"app": "sidecar"}
 	pod := newPod("sidecar", idle, labels)
 	pod.Spec.InitContainers = []corev1.Container{
-		{Name: "plain", Image: busyboxImage, Command: []string{"true"}},
-		{Name: "proxy", Image: busyboxImage, Command: []string{"sh", "-c", "echo proxy >/tmp/say; touch /tmp/ok; " + idle},
+		{Name: "plain", Image: cluster.BusyboxImage, Command: []string{"true"}},
+		{Name: "proxy", Image: cluster.BusyboxImage, Command: []string{"sh", "-c", "echo proxy >/tmp/say; touch /tmp/ok; " + idle},
 			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
 	}
 	s.create(pod, newMarker("sidecar", labels,
 		newProbe("proxy", shell(sayAndCheck), condition("test.dev/proxy"), in("proxy")),
 		newProbe("plain", shell("true"), condition("test.dev/plain"), in("plain"))))
 	s.podIs("sidecar", hasCondition("test.dev/proxy", corev1.ConditionTrue, "proxy"), lacksCondition("test.dev/plain"))
-	s.eventually("the marker says that the plain init container can't be probed", func(ctx context.Context) error {
+	s.Eventually("the marker says that the plain init container can't be probed", func(ctx context.Context) error {
 		return s.markerSays(ctx, "sidecar", appsv1alpha1.ConditionProbesResolved, "plain")
 	})
 }
@@ -152,7 +152,7 @@ func TestRestartableInitContainer(t *testing.T) {
 // all parts.
 func (s *suite) markerSays(ctx context.Context, name, conditionType string, parts ...string) error {
 	marker := &appsv1alpha1.PodProbeMarker{}
-	if err := s.client.Get(ctx, s.key(name), marker); err != nil {
+	if err := s.Client.Get(ctx, s.Key(name), marker); err != nil {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "marker " + name}}
@@ -172,13 +172,13 @@ func TestPodWithOnlyTheMatchedLabel(t *testing.T) {
 	s.create(newPod("bare", idle, labels), newMarker("bare", labels, probe))
 	s.podIs("bare", hasLabel("bare", ""), hasLabel("marked", "true"), hasAnnotation("test.dev/note", "a note"))
 
-	must(t, s.client.Delete(t.Context(), newMarkerNamed(s, "bare")))
+	cluster.Must(t, s.Client.Delete(t.Context(), newMarkerNamed(s, "bare")))
 	s.podIs("bare", hasLabel("bare", ""), lacksLabel("marked"), lacksAnnotation("test.dev/note"))
 }
 
 func newMarkerNamed(s *suite, name string) ctrl.Object {
 	marker := newMarker(name, nil)
-	marker.Namespace = s.namespace
+	marker.Namespace = s.Namespace
 	return marker
 }
 
@@ -206,19 +206,19 @@ func TestReadinessGate(t *testing.T) {
 	s.running("gated")
 
 	s.podIs("gated", hasCondition("test.dev/open", corev1.ConditionFalse), hasCondition("Ready", corev1.ConditionFalse))
-	s.eventually("the endpoint is not ready", s.endpointReady("gated", false))
+	s.Eventually("the endpoint is not ready", s.endpointReady("gated", false))
 	s.exec("gated", "touch /tmp/ok")
 	s.podIs("gated", hasCondition("test.dev/open", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionTrue))
-	s.eventually("the endpoint is ready", s.endpointReady("gated", true))
+	s.Eventually("the endpoint is ready", s.endpointReady("gated", true))
 	s.exec("gated", "rm /tmp/ok")
-	s.eventually("the endpoint is not ready again", s.endpointReady("gated", false))
+	s.Eventually("the endpoint is not ready again", s.endpointReady("gated", false))
 }
 
 // endpointReady tells whether the service's one endpoint is as ready as wanted.
 func (s *suite) endpointReady(service string, want bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		slices := &discoveryv1.EndpointSliceList{}
-		if err := s.client.List(ctx, slices, ctrl.InNamespace(s.namespace), ctrl.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+		if err := s.Client.List(ctx, slices, ctrl.InNamespace(s.Namespace), ctrl.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 			return err
 		}
 		found := 0
@@ -254,9 +254,9 @@ func TestManyPodsManyProbes(t *testing.T) {
 		newProbe("two", shell("echo same; exit 1"), condition("test.dev/two"), every(period)),
 		newProbe("three", shell("echo same"), condition("test.dev/three"), every(period),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"three": "true"}))))
-	s.within(period*time.Second, "every pod has all three results", func(ctx context.Context) error {
+	s.Eventually("every pod has all three results", func(ctx context.Context) error {
 		list := &corev1.PodList{}
-		if err := s.client.List(ctx, list, ctrl.InNamespace(s.namespace)); err != nil {
+		if err := s.Client.List(ctx, list, ctrl.InNamespace(s.Namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) != pods {

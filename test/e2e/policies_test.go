@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // TestPoliciesAreSound holds the policies, as installed, to what the cluster's own type
@@ -30,9 +31,9 @@ func TestPoliciesAreSound(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-events", "seamark-marker-author"} {
-		s.eventually("policy "+name+" is checked", func(ctx context.Context) error {
+		s.Eventually("policy "+name+" is checked", func(ctx context.Context) error {
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-			if err := s.client.Get(ctx, ctrl.ObjectKey{Name: name}, policy); err != nil {
+			if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, policy); err != nil {
 				return err
 			}
 			if policy.Status.TypeChecking == nil || policy.Status.ObservedGeneration != policy.Generation {
@@ -55,32 +56,32 @@ func TestAgentsAreHeldToTheirNode(t *testing.T) {
 	node, agent := s.stolenAgent()
 
 	own := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	s.eventually("a report for its own node is let through", func(ctx context.Context) error {
+	s.Eventually("a report for its own node is let through", func(ctx context.Context) error {
 		return agent.Status().Patch(ctx, own.DeepCopy(), statusPatch(), ctrl.DryRunAll)
 	})
 	// The manager takes a plan without a node away: it is made again until the agent has tried.
-	name := s.namespace
-	s.eventually("a report for another node is refused", func(ctx context.Context) error {
+	name := s.Namespace
+	s.Eventually("a report for another node is refused", func(ctx context.Context) error {
 		other := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := s.client.Create(ctx, other.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := s.Client.Create(ctx, other.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		return refusedWith(agent.Status().Patch(ctx, other, statusPatch()),
 			fmt.Sprintf("the agent of node %q may not write NodePodProbe %q", node, name))
 	})
-	s.eventually("the other plan is gone", func(ctx context.Context) error {
-		err := s.client.Get(ctx, ctrl.ObjectKey{Name: name}, &appsv1alpha1.NodePodProbe{})
+	s.Eventually("the other plan is gone", func(ctx context.Context) error {
+		err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, &appsv1alpha1.NodePodProbe{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("it is there, or error %w", err)
 	})
 	foreign := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "event-"},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.namespace, Name: "pod"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "event-"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: "pod"},
 		Reason:         "Killing", Source: corev1.EventSource{Component: "kubelet", Host: node},
 	}
-	must(t, refusedWith(agent.Create(t.Context(), foreign), "may only write events"))
+	cluster.Must(t, refusedWith(agent.Create(t.Context(), foreign), "may only write events"))
 }
 
 // stolenAgent returns the name of a node and a client with a token of its agent.
@@ -88,8 +89,8 @@ func (s *suite) stolenAgent() (string, ctrl.Client) {
 	s.Helper()
 	agents := &corev1.PodList{}
 	var pod corev1.Pod
-	s.eventually("an agent runs", func(ctx context.Context) error {
-		err := s.client.List(ctx, agents, ctrl.InNamespace(systemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": "agent"})
+	s.Eventually("an agent runs", func(ctx context.Context) error {
+		err := s.Client.List(ctx, agents, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": "agent"})
 		if err != nil {
 			return err
 		}
@@ -100,15 +101,15 @@ func (s *suite) stolenAgent() (string, ctrl.Client) {
 		}
 		return fmt.Errorf("none of %d pods runs", len(agents.Items))
 	})
-	token, err := s.clientset.CoreV1().ServiceAccounts(systemNamespace).CreateToken(s.Context(), pod.Spec.ServiceAccountName,
+	token, err := s.clientset.CoreV1().ServiceAccounts(cluster.SystemNamespace).CreateToken(s.Context(), pod.Spec.ServiceAccountName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 		}}, metav1.CreateOptions{})
-	must(s, err)
-	config := rest.AnonymousClientConfig(s.config)
+	cluster.Must(s, err)
+	config := rest.AnonymousClientConfig(s.Config)
 	config.BearerToken, config.QPS = token.Status.Token, -1
-	agent, err := ctrl.New(config, ctrl.Options{Scheme: s.client.Scheme()})
-	must(s, err)
+	agent, err := ctrl.New(config, ctrl.Options{Scheme: s.Client.Scheme()})
+	cluster.Must(s, err)
 	return pod.Spec.NodeName, agent
 }
 
@@ -129,18 +130,18 @@ func refusedWith(err error, text string) error {
 func TestMarkerAuthorIsWarned(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
-	s.kubectl("create", "role", "markers", "--verb=create,patch", "--resource=podprobemarkers.apps.kruise.io")
-	s.kubectl("create", "rolebinding", "markers", "--role=markers", "--user=ann")
-	s.kubectl("create", "role", "pods", "--verb=patch", "--resource=pods")
-	s.kubectl("create", "rolebinding", "pods", "--role=pods", "--user=ann")
+	s.Kubectl("create", "role", "markers", "--verb=create,patch", "--resource=podprobemarkers.apps.kruise.io")
+	s.Kubectl("create", "rolebinding", "markers", "--role=markers", "--user=ann")
+	s.Kubectl("create", "role", "pods", "--verb=patch", "--resource=pods")
+	s.Kubectl("create", "rolebinding", "pods", "--role=pods", "--user=ann")
 	marker := newMarker("warned", map[string]string{"app": "none"}, newProbe("busy", shell("true"), condition("test.dev/busy")))
 	marker.SetGroupVersionKind(appsv1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	want := fmt.Sprintf(`user "ann" may not create pods/exec in namespace %q, which is needed to write probes with exec: busy`, s.namespace)
+	want := fmt.Sprintf(`user "ann" may not create pods/exec in namespace %q, which is needed to write probes with exec: busy`, s.Namespace)
 	manifest, err := json.Marshal(marker)
-	must(t, err)
+	cluster.Must(t, err)
 	file := filepath.Join(t.TempDir(), "marker.json")
-	must(t, os.WriteFile(file, manifest, 0o600))
-	out := s.kubectl("create", "--as=ann", "-f", file)
+	cluster.Must(t, os.WriteFile(file, manifest, 0o600))
+	out := s.Kubectl("create", "--as=ann", "-f", file)
 	if !strings.Contains(out, "Warning: ") || !strings.Contains(out, want) {
 		t.Errorf("kubectl create says %q, want a warning that says %q", out, want)
 	}

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -20,12 +21,12 @@ import (
 func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := s.client.Get(ctx, ctrl.ObjectKeyFromObject(crd), current); err != nil {
+		if err := s.Client.Get(ctx, ctrl.ObjectKeyFromObject(crd), current); err != nil {
 			return fmt.Errorf("reading CRD %s: %w", crd.Name, err)
 		}
 		base := current.DeepCopy()
 		current.Spec.Versions = crd.DeepCopy().Spec.Versions
-		if err := s.client.Patch(ctx, current, ctrl.MergeFrom(base)); err != nil {
+		if err := s.Client.Patch(ctx, current, ctrl.MergeFrom(base)); err != nil {
 			return fmt.Errorf("replacing CRD %s: %w", crd.Name, err)
 		}
 	}
@@ -37,12 +38,12 @@ func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResou
 func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	ours, err := env.ReadCRDs("")
-	must(s, err)
+	cluster.Must(s, err)
 	for _, crd := range ours {
 		upstream = append(upstream, env.Upstream(crd))
 	}
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), settle)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), cluster.Timeout)
 		defer cancel()
 		if err := s.useCRDs(ctx, ours); err != nil {
 			s.Errorf("putting the CRDs back: %v", err)
@@ -56,7 +57,7 @@ func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefiniti
 func TestUpstreamCRDs(t *testing.T) {
 	s := newSuite(t)
 	_, upstream := s.crds()
-	must(t, s.useCRDs(t.Context(), upstream))
+	cluster.Must(t, s.useCRDs(t.Context(), upstream))
 
 	labels := map[string]string{"app": "moved"}
 	s.create(newPod("moved", "touch /tmp/ok; "+idle, labels), newMarker("moved", labels,
@@ -69,8 +70,8 @@ func TestUpstreamCRDs(t *testing.T) {
 	s.podIs("moved", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"))
 
 	marker := &appsv1alpha1.PodProbeMarker{}
-	s.eventually("the marker's status counts the pod", func(ctx context.Context) error {
-		if err := s.client.Get(ctx, s.key("moved"), marker); err != nil {
+	s.Eventually("the marker's status counts the pod", func(ctx context.Context) error {
+		if err := s.Client.Get(ctx, s.Key("moved"), marker); err != nil {
 			return err
 		}
 		if marker.Status.MatchedPods != 1 {
@@ -81,6 +82,6 @@ func TestUpstreamCRDs(t *testing.T) {
 	if len(marker.Status.Conditions) != 0 {
 		t.Errorf("conditions %v, which these CRDs don't have", marker.Status.Conditions)
 	}
-	must(t, s.client.Delete(t.Context(), marker))
+	cluster.Must(t, s.Client.Delete(t.Context(), marker))
 	s.podIs("moved", lacksCondition("test.dev/ok"), lacksLabel("ok"))
 }

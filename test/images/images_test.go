@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // TestReproducibleImages runs `make images` in two copies of the source, in differently named
@@ -86,13 +88,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
 	command.Dir = dir
-	var stderr strings.Builder
-	command.Stderr = &stderr
-	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
-	}
-	return string(out)
+	return process.Output(t, command)
 }
 
 // digestsOf returns the SHA-256 sums of the files in a folder.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // crds are the names of Seamark's CRDs.
@@ -41,16 +42,16 @@ func TestLife(t *testing.T) {
 // helmTest has the installation mark a pod, and leave nothing of that.
 func (s *suite) helmTest() {
 	s.Helper()
-	out := s.helm("test", release, "--timeout", settle.String())
+	out := s.helm("test", release, "--timeout", cluster.Timeout.String())
 	s.Log(out)
 	s.contains("helm test", out, "Phase:          Succeeded", "seamark.dev/selftest=passed", "hello from seamark-selftest-", "Seamark works.")
-	s.until("nothing of the test is left", func(ctx context.Context) error {
+	s.Eventually("nothing of the test is left", func(ctx context.Context) error {
 		var pods corev1.PodList
 		var markers v1alpha1.PodProbeMarkerList
-		if err := s.client.List(ctx, &pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "selftest"}); err != nil {
+		if err := s.Client.List(ctx, &pods, client.InNamespace(cluster.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/component": "selftest"}); err != nil {
 			return err
 		}
-		if err := s.client.List(ctx, &markers, client.InNamespace(system)); err != nil {
+		if err := s.Client.List(ctx, &markers, client.InNamespace(cluster.SystemNamespace)); err != nil {
 			return err
 		}
 		if n := len(pods.Items) + len(markers.Items); n > 0 {
@@ -83,9 +84,9 @@ func (s *suite) roll(pod string, answers map[string]v1alpha1.ProbeState, args ..
 	before := s.programs()
 	w := s.watch(maps.Clone(answers), pod, next)
 	s.helm(args...)
-	s.kubectl("exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
+	s.Kubectl("exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
 	for _, object := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
-		s.kubectl("rollout", "status", "--namespace", system, "--timeout", settle.String(), object)
+		s.Kubectl("rollout", "status", "--namespace", cluster.SystemNamespace, "--timeout", cluster.Timeout.String(), object)
 	}
 	s.checkReplaced(args[0], before)
 	answers[pod] = next
@@ -100,12 +101,12 @@ func (s *suite) refuseAuthor() {
 		{"create", "role", "author", "--verb=create", "--resource=podprobemarkers.apps.kruise.io"},
 		{"create", "rolebinding", "author", "--role=author", "--user=ann"},
 	} {
-		s.kubectl(args...)
+		s.Kubectl(args...)
 	}
 	write := []string{"create", "--dry-run=server", "-f", "examples/first-marker/marker.yaml"}
-	s.kubectl(write...)
-	s.until("ann is refused", func(ctx context.Context) error {
-		out, err := s.command(ctx, s.kubectlPath(), s.kubectlArgs(append(write, "--as=ann")...)...)
+	s.Kubectl(write...)
+	s.Eventually("ann is refused", func(ctx context.Context) error {
+		out, err := s.TryKubectl(ctx, append(write, "--as=ann")...)
 		if err != nil && strings.Contains(out, `user "ann" may not create pods/exec`) {
 			return nil
 		}
@@ -117,8 +118,8 @@ func (s *suite) refuseAuthor() {
 // goes on with the installation after that.
 func (s *suite) failToUninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
-	must(s, s.client.Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
-	out, err := s.command(s.Context(), s.helmPath, s.helmArgs("uninstall", release, "--timeout", settle.String())...)
+	cluster.Must(s, s.Client.Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
+	out, err := s.tryHelm(s.Context(), "uninstall", release, "--timeout", cluster.Timeout.String())
 	if err == nil {
 		s.Errorf("helm uninstall succeeds without the rights to clean up")
 	}
@@ -126,34 +127,34 @@ func (s *suite) failToUninstall(answers map[string]v1alpha1.ProbeState) {
 	s.allMarked(answers)
 	// A release whose deletion has failed can't be upgraded, but be rolled back to itself.
 	var history []struct{ Revision int }
-	must(s, json.Unmarshal([]byte(s.helm("history", release, "--max", "1", "-o", "json")), &history))
-	s.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", settle.String())
+	cluster.Must(s, json.Unmarshal([]byte(s.helm("history", release, "--max", "1", "-o", "json")), &history))
+	s.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", cluster.Timeout.String())
 	s.allMarked(answers)
 }
 
 // uninstall deletes the release and looks at what is left.
 func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
-	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * settle).String())
+	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	s.Log(out)
 	s.contains("helm uninstall", out, "Took the marks off", "Kept: the CRDs", "podprobemarkers.apps.kruise.io")
 	for name := range answers {
 		pod := &corev1.Pod{}
-		must(s, s.client.Get(s.Context(), s.key(name), pod))
+		cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))
 		if err := unmarked(pod); err != nil {
 			s.Error(err)
 		}
 	}
 	var markers v1alpha1.PodProbeMarkerList
-	must(s, s.client.List(s.Context(), &markers))
+	cluster.Must(s, s.Client.List(s.Context(), &markers))
 	for i := range markers.Items {
 		if len(markers.Items[i].Finalizers) > 0 {
 			s.Errorf("marker %s has finalizers %v", markers.Items[i].Name, markers.Items[i].Finalizers)
 		}
 	}
-	must(s, s.client.Get(s.Context(), s.key("install"), &v1alpha1.PodProbeMarker{}))
+	cluster.Must(s, s.Client.Get(s.Context(), s.Key("install"), &v1alpha1.PodProbeMarker{}))
 	var plans v1alpha1.NodePodProbeList
-	must(s, s.client.List(s.Context(), &plans))
+	cluster.Must(s, s.Client.List(s.Context(), &plans))
 	if len(plans.Items) > 0 {
 		s.Errorf("%d NodePodProbes are left", len(plans.Items))
 	}
@@ -166,10 +167,10 @@ func (s *suite) checkNothingLeft() {
 	for _, args := range [][]string{
 		{"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings," +
 			"mutatingwebhookconfigurations,validatingwebhookconfigurations"},
-		{"--namespace", system, "deployments,daemonsets,jobs,configmaps,secrets,services,serviceaccounts,roles,rolebindings,leases," +
+		{"--namespace", cluster.SystemNamespace, "deployments,daemonsets,jobs,configmaps,secrets,services,serviceaccounts,roles,rolebindings,leases," +
 			"poddisruptionbudgets,networkpolicies,resourcequotas"},
 	} {
-		left := s.kubectl(append([]string{"get", "-o", "name"}, args...)...)
+		left := s.Kubectl(append([]string{"get", "-o", "name"}, args...)...)
 		for _, name := range strings.Fields(left) {
 			if strings.Contains(name, "seamark") {
 				s.Errorf("%s is left", name)
@@ -183,7 +184,7 @@ func (s *suite) checkNothingLeft() {
 func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	s.setOwner("kruise")
-	out, err := s.command(s.Context(), s.helmPath, s.helmArgs("install", release, "charts/seamark", "-f", s.values, "--dry-run=server")...)
+	out, err := s.tryHelm(s.Context(), "install", release, "charts/seamark", "-f", s.values, "--dry-run=server")
 	if err == nil {
 		s.Errorf("helm takes CRDs of another release")
 	}
@@ -191,7 +192,7 @@ func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
 	s.install("--set", "crds.install=false")
 	s.allMarked(answers)
 	s.setOwner(release)
-	s.helm("uninstall", release, "--wait", "--timeout", (2 * settle).String())
+	s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	s.install()
 	s.allMarked(answers)
 }
@@ -203,6 +204,6 @@ func (s *suite) setOwner(name string) {
 		object := &apiextensionsv1.CustomResourceDefinition{}
 		object.Name = crd
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"meta.helm.sh/release-name":%q}}}`, name)
-		must(s, s.client.Patch(s.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+		cluster.Must(s, s.Client.Patch(s.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 }

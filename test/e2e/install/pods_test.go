@@ -15,11 +15,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 const (
-	// image is preloaded on every cluster that hack/cluster makes.
-	image         = "docker.io/library/busybox:1.35"
 	conditionType = "example.com/ok"
 	markLabel     = "example.com/state"
 )
@@ -33,12 +32,12 @@ func (s *suite) createPods(answers map[string]v1alpha1.ProbeState) {
 		if state == v1alpha1.ProbeFailed {
 			code = 1
 		}
-		must(s, s.client.Create(s.Context(), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: labels},
+		cluster.Must(s, s.Client.Create(s.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: labels},
 			Spec: corev1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To[int64](0),
 				Containers: []corev1.Container{{
-					Name: "main", Image: image,
+					Name: "main", Image: cluster.BusyboxImage,
 					Command: []string{"sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe; exec sleep 86400", code)},
 				}},
 			},
@@ -47,8 +46,8 @@ func (s *suite) createPods(answers map[string]v1alpha1.ProbeState) {
 	policy := func(state v1alpha1.ProbeState) v1alpha1.ProbeMarkerPolicy {
 		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{markLabel: string(state)}}
 	}
-	must(s, s.client.Create(s.Context(), &v1alpha1.PodProbeMarker{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "install"},
+	cluster.Must(s, s.Client.Create(s.Context(), &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "install"},
 		Spec: v1alpha1.PodProbeMarkerSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Probes: []v1alpha1.PodContainerProbe{{
@@ -99,10 +98,10 @@ func status(pod *corev1.Pod) corev1.ConditionStatus {
 // allMarked waits until each pod has the marks of its answer.
 func (s *suite) allMarked(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
-	s.until("the marks", func(ctx context.Context) error {
+	s.Eventually("the marks", func(ctx context.Context) error {
 		for name, state := range answers {
 			pod := &corev1.Pod{}
-			if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+			if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
 				return err
 			}
 			if err := marked(pod, state); err != nil {
@@ -132,8 +131,8 @@ type watcher struct {
 // watch starts to hold every version of the marked pods to their answers.
 func (s *suite) watch(answers map[string]v1alpha1.ProbeState, turning string, next v1alpha1.ProbeState) *watcher {
 	s.Helper()
-	stream, err := s.client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
-	must(s, err)
+	stream, err := s.Client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.Namespace))
+	cluster.Must(s, err)
 	w := &watcher{answers: answers, turning: turning, next: next, done: make(chan struct{}), finish: stream.Stop}
 	go func() {
 		defer close(w.done)

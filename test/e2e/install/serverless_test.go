@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/provider"
 )
 
@@ -39,8 +40,8 @@ func TestServerless(t *testing.T) {
 		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
 		// A loaded machine is no reason to go on without an answer.
 		"--set", "serverless.webhook.timeoutSeconds=20")...)
-	p := s.provide("virtual-" + s.namespace)
-	s.until("the API server trusts the webhook", s.trusted)
+	p := s.provide("virtual-" + s.Namespace)
+	s.Eventually("the API server trusts the webhook", s.trusted)
 
 	idle, other := filepath.Join(t.TempDir(), "idle"), filepath.Join(t.TempDir(), "other")
 	s.createIdleMarker(idle)
@@ -50,26 +51,26 @@ func TestServerless(t *testing.T) {
 	}
 
 	// The marks follow what the provider says, either way.
-	s.until("a busy pod", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
-	must(t, os.WriteFile(idle, []byte("no match"), 0o600))
-	s.until("an idle pod", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
-	must(t, os.Remove(idle))
-	s.until("a busy pod again", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
+	s.Eventually("a busy pod", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
+	cluster.Must(t, os.WriteFile(idle, []byte("no match"), 0o600))
+	s.Eventually("an idle pod", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	cluster.Must(t, os.Remove(idle))
+	s.Eventually("a busy pod again", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
 
 	// An edited marker reaches the provider.
-	must(t, os.WriteFile(other, nil, 0o600))
+	cluster.Must(t, os.WriteFile(other, nil, 0o600))
 	marker := &v1alpha1.PodProbeMarker{}
-	must(t, s.client.Get(t.Context(), s.key("game"), marker))
+	cluster.Must(t, s.Client.Get(t.Context(), s.Key("game"), marker))
 	edited := marker.DeepCopy()
 	edited.Spec.Probes[0].Probe.Exec.Command = []string{"cat", other}
-	must(t, s.client.Patch(t.Context(), edited, client.MergeFrom(marker)))
-	s.until("an idle pod, by the edited probe", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	cluster.Must(t, s.Client.Patch(t.Context(), edited, client.MergeFrom(marker)))
+	s.Eventually("an idle pod, by the edited probe", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
 
 	s.missTheWebhook(p)
 
-	must(t, s.client.Delete(t.Context(), marker))
-	s.until("the marker is gone", func(ctx context.Context) error {
-		if err := s.client.Get(ctx, s.key("game"), &v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
+	cluster.Must(t, s.Client.Delete(t.Context(), marker))
+	s.Eventually("the marker is gone", func(ctx context.Context) error {
+		if err := s.Client.Get(ctx, s.Key("game"), &v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("error %w, want not found", err)
 		}
 		return nil
@@ -77,7 +78,7 @@ func TestServerless(t *testing.T) {
 	// With the marker go all annotations and marks. The condition is the provider's.
 	for _, name := range []string{"first", "missed"} {
 		pod := &corev1.Pod{}
-		must(t, s.client.Get(t.Context(), s.key(name), pod))
+		cluster.Must(t, s.Client.Get(t.Context(), s.Key(name), pod))
 		if len(pod.Annotations) > 0 || pod.Labels["idle"] != "" || pod.Labels["busy"] != "" {
 			t.Errorf("the marker is gone, and pod %s has labels %v and annotations %v", name, pod.Labels, pod.Annotations)
 		}
@@ -87,24 +88,24 @@ func TestServerless(t *testing.T) {
 // provide runs a provider until the test ends.
 func (s *suite) provide(node string) *provider.Provider {
 	s.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.kube)
-	must(s, err)
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	cluster.Must(s, err)
 	config.QPS = -1
 	clientset, err := kubernetes.NewForConfig(config)
-	must(s, err)
+	cluster.Must(s, err)
 	p := provider.New(clientset, node)
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.Context()))
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 	s.Cleanup(func() {
 		// The pods go before their provider does: they can't end without it.
-		err := s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace))
+		err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.Namespace))
 		none := func(ctx context.Context) (bool, error) {
 			var pods corev1.PodList
-			err := s.client.List(ctx, &pods, client.InNamespace(s.namespace))
+			err := s.Client.List(ctx, &pods, client.InNamespace(s.Namespace))
 			return len(pods.Items) == 0, err
 		}
-		err = errors.Join(err, wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, settle, true, none))
+		err = errors.Join(err, wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.Timeout, true, none))
 		stop()
 		if err := errors.Join(err, <-done); err != nil {
 			s.Errorf("ending the provider: %v", err)
@@ -115,7 +116,7 @@ func (s *suite) provide(node string) *provider.Provider {
 
 func (s *suite) trusted(ctx context.Context) error {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: hook}, configuration); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: hook}, configuration); err != nil {
 		return err
 	}
 	if len(configuration.Webhooks[0].ClientConfig.CABundle) == 0 {
@@ -130,8 +131,8 @@ func (s *suite) createIdleMarker(file string) {
 	policy := func(state v1alpha1.ProbeState, label string) v1alpha1.ProbeMarkerPolicy {
 		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{label: "true"}}
 	}
-	must(s, s.client.Create(s.Context(), &v1alpha1.PodProbeMarker{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "game"},
+	cluster.Must(s, s.Client.Create(s.Context(), &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "game"},
 		Spec: v1alpha1.PodProbeMarkerSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
 			Probes: []v1alpha1.PodContainerProbe{{
@@ -149,10 +150,10 @@ func (s *suite) createIdleMarker(file string) {
 // virtualPod is a pod that the scheduler binds to the provider's node.
 func (s *suite) virtualPod(name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: map[string]string{"app": "game"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{"app": "game"}},
 		Spec: corev1.PodSpec{
 			Containers:   []corev1.Container{{Name: "main", Image: "example.com/never-pulled:1"}},
-			NodeSelector: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet, corev1.LabelHostname: "virtual-" + s.namespace},
+			NodeSelector: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet, corev1.LabelHostname: "virtual-" + s.Namespace},
 			Tolerations:  []corev1.Toleration{{Key: provider.Taint, Operator: corev1.TolerationOpExists}},
 		},
 	}
@@ -163,9 +164,9 @@ func (s *suite) virtualPod(name string) *corev1.Pod {
 func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
 	s.Helper()
 	inARow := 0
-	s.until("the webhook annotates", func(ctx context.Context) error {
+	s.Eventually("the webhook annotates", func(ctx context.Context) error {
 		pod := s.virtualPod("trial")
-		if err := s.client.Create(ctx, pod, client.DryRunAll); err != nil {
+		if err := s.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
 		if pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey] == "" {
@@ -179,12 +180,12 @@ func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
 		return nil
 	})
 	pod := s.virtualPod("first")
-	must(s, s.client.Create(s.Context(), pod))
+	cluster.Must(s, s.Client.Create(s.Context(), pod))
 	annotation := pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
 	if annotation == "" || pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey] != "game" {
 		s.Errorf("a new pod has the annotations %v", pod.Annotations)
 	}
-	s.until("the provider meets the pod as it was made", func(context.Context) error {
+	s.Eventually("the provider meets the pod as it was made", func(context.Context) error {
 		if seen, met := p.FirstSeen(pod.UID); !met || seen != annotation {
 			return fmt.Errorf("met: %t, with %q", met, seen)
 		}
@@ -196,17 +197,17 @@ func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
 // missTheWebhook makes a pod that no webhook is called for.
 func (s *suite) missTheWebhook(p *provider.Provider) {
 	s.Helper()
-	must(s, s.client.Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: hook}}))
-	s.until("the webhook is not called", func(ctx context.Context) error {
+	cluster.Must(s, s.Client.Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: hook}}))
+	s.Eventually("the webhook is not called", func(ctx context.Context) error {
 		pod := s.virtualPod("trial")
-		if err := s.client.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Annotations) > 0 {
+		if err := s.Client.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Annotations) > 0 {
 			return fmt.Errorf("error %w, annotations %v", err, pod.Annotations)
 		}
 		return nil
 	})
 	pod := s.virtualPod("missed")
-	must(s, s.client.Create(s.Context(), pod))
-	s.until("a pod that the webhook missed is idle", s.podIs("missed", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	cluster.Must(s, s.Client.Create(s.Context(), pod))
+	s.Eventually("a pod that the webhook missed is idle", s.podIs("missed", corev1.ConditionTrue, map[string]string{"idle": "true"}))
 	if seen, met := p.FirstSeen(pod.UID); !met || seen != "" {
 		s.Errorf("the provider met the pod (%t) with the annotation %q", met, seen)
 	}
@@ -216,7 +217,7 @@ func (s *suite) missTheWebhook(p *provider.Provider) {
 func (s *suite) podIs(name string, want corev1.ConditionStatus, labels map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pod := &corev1.Pod{}
-		if err := s.client.Get(ctx, s.key(name), pod); err != nil {
+		if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
 			return err
 		}
 		var got corev1.ConditionStatus

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
@@ -31,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -43,9 +43,6 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// patience is how long a test waits for what must come about.
-	patience = 30 * time.Second
-
 	succeeded = v1alpha1.ProbeSucceeded
 	failed    = v1alpha1.ProbeFailed
 )
@@ -74,13 +71,7 @@ type answer struct {
 
 func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	t.Helper()
-	manifests, err := env.ReadManifests("config/rbac/agent.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Its service account is in the manifests, and its namespace comes with the token.
-	config := e.ServiceAccount(t, "seamark-system", "seamark-agent", nil)
-	e.Apply(t, manifests...)
+	config := e.Component(t, "seamark-agent")
 	w := &world{
 		TB: t, env: e, client: e.Client, runtime: critest.New(t, events), config: config,
 		node: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), namespace: e.Namespace(t),
@@ -234,19 +225,16 @@ func states(object *v1alpha1.NodePodProbe) map[string]v1alpha1.ContainerProbeSta
 	return all
 }
 
-// eventually waits until the condition holds. It fails the test with what was last said
-// otherwise.
-func (w *world) eventually(condition func() (bool, string)) {
+// eventually waits until the condition holds. On a timeout, it fails the test with the last
+// state that the condition returned.
+func (w *world) eventually(condition func() (holds bool, state string)) {
 	w.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		ok, said := condition()
-		last = said
-		return ok, nil
+	await.Until(w, "the condition holds", func(context.Context) (string, error) {
+		if holds, state := condition(); !holds {
+			return "state: " + state, nil
+		}
+		return "", nil
 	})
-	if err != nil {
-		w.Fatalf("after %s still: %s", patience, last)
-	}
 }
 
 // reported waits until a probe is reported in a state, and with a message that has a part.

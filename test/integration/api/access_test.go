@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,9 +21,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
-
-// The namespace that config/ installs Seamark in.
-const installed = "seamark-system"
 
 // rights are verbs of resources, each as "group/resource verb", or as
 // "group/resource/name verb" where the right is to one object.
@@ -83,7 +79,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: installed}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.SystemNamespace}}
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +96,14 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		actions   map[string]action
 	}{
 		"agent":                             {"seamark-agent", "default", agentRights(), agentActions()},
-		"agent in its own namespace":        {"seamark-agent", installed, agentRights(), nil},
+		"agent in its own namespace":        {"seamark-agent", env.SystemNamespace, agentRights(), nil},
 		"manager":                           {"seamark-manager", "default", managerRights(), managerActions()},
-		"manager in its own namespace":      {"seamark-manager", installed, join(managerRights(), leases), nil},
-		"another account of that namespace": {"default", installed, basic(), nil},
+		"manager in its own namespace":      {"seamark-manager", env.SystemNamespace, join(managerRights(), leases), nil},
+		"another account of that namespace": {"default", env.SystemNamespace, basic(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			account, err := client.NewWithWatch(server.ServiceAccount(t, installed, test.account, nil),
+			account, err := client.NewWithWatch(server.ServiceAccount(t, env.SystemNamespace, test.account, nil),
 				client.Options{Scheme: server.Scheme})
 			if err != nil {
 				t.Fatal(err)
@@ -241,28 +237,24 @@ func watching(all client.ObjectList) func(context.Context, client.WithWatch, tar
 
 const labelPatch = `{"metadata": {"labels": {"seen": "true"}}}`
 
-func mergePatch(text string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(text))
-}
-
 func patchPod(ctx context.Context, c client.WithWatch, g target) error {
-	return c.Patch(ctx, g.pod.DeepCopy(), mergePatch(labelPatch))
+	return c.Patch(ctx, g.pod.DeepCopy(), env.MergePatch(labelPatch))
 }
 
 func patchPlan(ctx context.Context, c client.WithWatch, g target) error {
-	return c.Patch(ctx, g.plan.DeepCopy(), mergePatch(`{"spec": {"podProbes": null}}`))
+	return c.Patch(ctx, g.plan.DeepCopy(), env.MergePatch(`{"spec": {"podProbes": null}}`))
 }
 
 func patchPlanStatus(ctx context.Context, c client.WithWatch, g target) error {
-	return c.Status().Patch(ctx, g.plan.DeepCopy(), mergePatch(`{"status": {"pods": 1}}`))
+	return c.Status().Patch(ctx, g.plan.DeepCopy(), env.MergePatch(`{"status": {"pods": 1}}`))
 }
 
 func patchMarker(ctx context.Context, c client.WithWatch, g target) error {
-	return c.Patch(ctx, g.marker.DeepCopy(), mergePatch(`{"metadata": {"finalizers": ["`+v1alpha1.PodProbeMarkerFinalizer+`"]}}`))
+	return c.Patch(ctx, g.marker.DeepCopy(), env.MergePatch(`{"metadata": {"finalizers": ["`+v1alpha1.PodProbeMarkerFinalizer+`"]}}`))
 }
 
 func patchMarkerStatus(ctx context.Context, c client.WithWatch, g target) error {
-	return c.Status().Patch(ctx, g.marker.DeepCopy(), mergePatch(`{"status": {"matchedPods": 1}}`))
+	return c.Status().Patch(ctx, g.marker.DeepCopy(), env.MergePatch(`{"status": {"matchedPods": 1}}`))
 }
 
 func createEvent(ctx context.Context, c client.WithWatch, g target) error {
@@ -270,7 +262,7 @@ func createEvent(ctx context.Context, c client.WithWatch, g target) error {
 	if err := c.Create(ctx, event); err != nil {
 		return err
 	}
-	return c.Patch(ctx, event, mergePatch(`{"count": 2}`))
+	return c.Patch(ctx, event, env.MergePatch(`{"count": 2}`))
 }
 
 // applyMarks makes the manager's one kind of write to a pod, and checks that its labels
@@ -362,7 +354,7 @@ func managerActions() map[string]action {
 			return c.Delete(ctx, g.marker.DeepCopy())
 		}),
 		"patch a node": refused(func(ctx context.Context, c client.WithWatch, _ target) error {
-			return c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, mergePatch(labelPatch))
+			return c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, env.MergePatch(labelPatch))
 		}),
 	}
 }

@@ -102,12 +102,12 @@ func TestMarkersOfAnOlderSetUp(t *testing.T) {
 	replaceCRDs(t, old)
 
 	patch := func(text string) error {
-		return old.Client.Patch(t.Context(), bad.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+		return old.Client.Patch(t.Context(), bad.DeepCopy(), env.MergePatch(text))
 	}
 	if err := patch(`{"metadata": {"finalizers": ["kruise.io/node-pod-probe-cleanup"], "labels": {"team": "a"}}}`); err != nil {
 		t.Error("add a finalizer:", err)
 	}
-	status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"observedGeneration": 1, "matchedPods": 2}}`))
+	status := env.MergePatch(`{"status": {"observedGeneration": 1, "matchedPods": 2}}`)
 	if err := old.Client.Status().Patch(t.Context(), bad.DeepCopy(), status); err != nil {
 		t.Error("write the status:", err)
 	}

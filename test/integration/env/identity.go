@@ -27,6 +27,23 @@ func (e *Env) Namespace(tb testing.TB) string {
 	return namespace.Name
 }
 
+// SystemNamespace is the namespace that config/ installs Seamark in.
+const SystemNamespace = "seamark-system"
+
+// Component returns a configuration with a token of the service account of one of Seamark's
+// programs, which has the rights that config/rbac grants it.
+func (e *Env) Component(tb testing.TB, account string) *rest.Config {
+	tb.Helper()
+	// The token comes first: it creates the namespace.
+	config := e.ServiceAccount(tb, SystemNamespace, account, nil)
+	manifests, err := ReadManifests("config/rbac")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e.Apply(tb, manifests...)
+	return config
+}
+
 // User returns a configuration that authenticates by client certificate as the user,
 // a member of the groups. RBAC applies to it.
 func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {

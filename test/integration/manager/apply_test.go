@@ -17,13 +17,15 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 func metadataClient(t *testing.T) metadata.Interface {
 	t.Helper()
-	c, err := metadata.NewForConfig(metadata.ConfigFor(identity(t, shared)))
+	c, err := metadata.NewForConfig(metadata.ConfigFor(shared.Component(t, manager.Name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func TestMarkerWritesReachOnlyTheMarkerThatWasRead(t *testing.T) {
 		t.Errorf("finalizers of an older version: error %v, want a conflict", err)
 	}
 	w.must(markers.Finalizers(t.Context(), stored, []string{"example.com/f"}))
-	w.must(w.client.Patch(t.Context(), stored, mergePatch(`{"metadata":{"finalizers":null}}`)))
+	w.must(w.client.Patch(t.Context(), stored, env.MergePatch(`{"metadata":{"finalizers":null}}`)))
 	w.must(w.client.Delete(t.Context(), stored))
 }
 

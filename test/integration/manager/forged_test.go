@@ -11,6 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // TestForgedReport reports what an agent can that was taken over: states of another
@@ -43,7 +44,7 @@ func TestForgedReport(t *testing.T) {
 		},
 	}})
 	w.must(err)
-	w.must(w.client.Status().Patch(t.Context(), npp, mergePatch(string(body))))
+	w.must(w.client.Status().Patch(t.Context(), npp, env.MergePatch(string(body))))
 	w.marked("b", "label healthy=false")
 	w.steady("a", "label healthy=true")
 	w.steady("b", "label healthy=false")

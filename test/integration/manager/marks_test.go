@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 const (
@@ -55,13 +56,21 @@ func TestDocumentedExample(t *testing.T) {
 	w.marked("a", "condition game.io/idle=Unknown")
 }
 
+// healthyPod creates pod a on a new node and marker web, reports Succeeded, and waits until
+// the pod is labeled healthy.
+func (w *world) healthyPod(node string) *corev1.Pod {
+	w.Helper()
+	pod := w.pod("a", w.node(node))
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
+	w.planned(node, "a/web#p")
+	w.report(node, states{"web#p": succeeded})
+	w.marked("a", "label healthy=true")
+	return pod
+}
+
 func TestSucceededPolicyAlone(t *testing.T) {
 	w := newWorld(t, shared)
-	w.pod("a", w.node("alone"))
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned("alone", "a/web#p")
-	w.report("alone", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
+	w.healthyPod("alone")
 	w.report("alone", states{"web#p": failed})
 	w.marked("a")
 	w.report("alone", states{"web#p": succeeded})
@@ -78,7 +87,7 @@ func TestPodThatStopsMatching(t *testing.T) {
 	w.marked("a", "label healthy=true")
 	w.matched("web", 2)
 
-	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
+	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
 	w.marked("a")
 	w.planned("stops", "b/web#p")
 	w.marked("b", "label healthy=true")
@@ -191,7 +200,7 @@ func TestProbesThatCannotRun(t *testing.T) {
 		if name == "b" {
 			pod.Container("db")
 		}
-		_, err := createPod(t.Context(), w.client, pod.Build())
+		_, err := env.CreatePod(t.Context(), w.client, pod.Build())
 		w.must(err)
 	}
 	w.marker(builders.Marker(w.namespace, "web").
@@ -213,7 +222,7 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 	for _, pod := range []*corev1.Pod{done, gone, live} {
 		w.marked(pod.Name, "label healthy=true")
 	}
-	w.must(w.client.Status().Patch(t.Context(), done, mergePatch(`{"status":{"phase":"Succeeded"}}`)))
+	w.must(w.client.Status().Patch(t.Context(), done, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
 	w.must(w.client.Delete(t.Context(), gone))
 	w.planned("ended", "live/web#p")
 	w.report("ended", states{"web#p": failed})
@@ -228,11 +237,7 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 
 func TestRecreatedPodIsNotMarkedByOldStates(t *testing.T) {
 	w := newWorld(t, shared)
-	pod := w.pod("a", w.node("recreated"))
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned("recreated", "a/web#p")
-	w.report("recreated", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
+	pod := w.healthyPod("recreated")
 	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	w.pod("a", "recreated")
 	w.planned("recreated", "a/web#p")
@@ -251,7 +256,7 @@ func TestMarksOfOthers(t *testing.T) {
 	w.marked("a", ours...)
 
 	// Ours come back, theirs stay.
-	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"gameserver-idle":"maybe","theirs":"1"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`)))
+	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"gameserver-idle":"maybe","theirs":"1"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`)))
 	w.marked("a", append(ours, "label theirs=1")...)
 	w.must(w.client.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"game.io/idle","status":"False"},{"type":"their.io/c","status":"True"}]}}`))))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // electing starts a manager that waits for the lease, and returns what it exports.
@@ -22,7 +23,7 @@ func (w *world) electing() (stop func(), registry *prometheus.Registry) {
 	w.Helper()
 	registry = prometheus.NewRegistry()
 	return runManager(w, manager.Options{
-		Config: identity(w, w.env), LeaderElection: true, LeaderElectionNamespace: "seamark-system",
+		Config: w.env.Component(w, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 		MetricsBindAddress: "0", HealthProbeBindAddress: "0", Registry: registry, Version: "test",
 	}), registry
 }
@@ -107,7 +108,7 @@ func TestMetricsOfProviders(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	registry := prometheus.NewRegistry()
 	runManager(t, manager.Options{
-		Config: identity(t, shared), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
+		Config: shared.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
 	})
 	defer w.clean()
 	w.virtualNode("provided")

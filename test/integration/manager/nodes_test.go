@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // noPlan waits until the node has no NodePodProbe.
@@ -70,7 +71,7 @@ func TestNodes(t *testing.T) {
 
 	label := func(value string) {
 		body := fmt.Sprintf(`{"metadata":{"labels":{"type":%s}}}`, value)
-		w.must(w.client.Patch(t.Context(), node, mergePatch(body)))
+		w.must(w.client.Patch(t.Context(), node, env.MergePatch(body)))
 	}
 	label(`"virtual-kubelet"`)
 	w.noPlan("real")
@@ -97,15 +98,11 @@ func TestNodeRecreated(t *testing.T) {
 
 func TestPlanThatOthersTouch(t *testing.T) {
 	w := newWorld(t, shared)
-	w.pod("a", w.node("touched"))
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned("touched", "a/web#p")
-	w.report("touched", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
+	w.healthyPod("touched")
 	npp, err := w.getPlan(t.Context(), "touched")
 	w.must(err)
 
-	w.must(w.client.Patch(t.Context(), npp, mergePatch(`{"spec":{"podProbes":null}}`)))
+	w.must(w.client.Patch(t.Context(), npp, env.MergePatch(`{"spec":{"podProbes":null}}`)))
 	w.planned("touched", "a/web#p")
 
 	// A new object knows no states yet; that is no reason to take marks off.
@@ -162,7 +159,7 @@ func TestPlanReadsBackAsWritten(t *testing.T) {
 	w.node("stored")
 	pod := builders.Pod(w.namespace, "a").Label("app", "game").Node("stored").
 		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 8080})
-	_, err := createPod(t.Context(), w.client, pod.Build())
+	_, err := env.CreatePod(t.Context(), w.client, pod.Build())
 	w.must(err)
 	marker := builders.Marker(w.namespace, "web")
 	for i, handler := range handlers() {
@@ -176,7 +173,7 @@ func TestPlanReadsBackAsWritten(t *testing.T) {
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	// An event that touches the node and changes no plan.
-	w.must(w.client.Patch(t.Context(), pod.Build(), mergePatch(`{"metadata":{"labels":{"other":"1"}}}`)))
+	w.must(w.client.Patch(t.Context(), pod.Build(), env.MergePatch(`{"metadata":{"labels":{"other":"1"}}}`)))
 	w.rest()
 	after, err := w.env.Requests(t.Context())
 	w.must(err)

@@ -5,8 +5,6 @@ package manager_test
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
@@ -14,8 +12,4 @@ import (
 // named is a marker to delete or patch, by its name.
 func (w *world) named(marker string) *v1alpha1.PodProbeMarker {
 	return &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: marker}}
-}
-
-func mergePatch(body string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(body))
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -43,7 +44,7 @@ func TestCountsOfWrites(t *testing.T) {
 	stop := startManager(t, own)
 	f := &fleet{world: newWorldWithoutManager(t, own)}
 	// A look at all of it costs the API server as much as many writes.
-	f.pace, f.patience = 400*time.Millisecond, 5*time.Minute
+	f.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 5 * time.Minute}
 	f.build()
 
 	f.counted("plans", func(t *testing.T, writes func() env.Requests) {
@@ -142,7 +143,7 @@ func (f *fleet) build() {
 	f.each(scalePods, func(ctx context.Context, i int) error {
 		pod := builders.Pod(f.namespace, fmt.Sprintf("pod-%04d", i)).Label("app", "game").Node(nodeName(i % scaleNodes)).Build()
 		var err error
-		f.pods[i], err = createPod(ctx, f.client, pod)
+		f.pods[i], err = env.CreatePod(ctx, f.client, pod)
 		return err
 	})
 	f.until("every node has a NodePodProbe", func(ctx context.Context) (string, error) {
@@ -221,7 +222,7 @@ func (f *fleet) replace(i int) {
 	old := f.pods[i]
 	f.must(f.client.Delete(f.Context(), old))
 	f.must(f.client.Delete(f.Context(), old, client.GracePeriodSeconds(0)))
-	pod, err := createPod(f.Context(), f.client,
+	pod, err := env.CreatePod(f.Context(), f.client,
 		builders.Pod(f.namespace, old.Name).Label("app", "game").Node(old.Spec.NodeName).Build())
 	f.must(err)
 	f.pods[i] = pod

@@ -31,7 +31,7 @@ const (
 func startServerless(t testing.TB, e *env.Env) (stop func()) {
 	t.Helper()
 	return runManager(t, manager.Options{
-		Config: identity(t, e), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true,
+		Config: e.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true,
 	})
 }
 
@@ -106,7 +106,7 @@ func TestProviderProbes(t *testing.T) {
 	}
 
 	// An edit reaches the provider, and no mark changes for it.
-	w.must(w.client.Patch(t.Context(), marker, mergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
+	w.must(w.client.Patch(t.Context(), marker, env.MergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
 		`"probe":{"exec":{"command":["/probe"]},"periodSeconds":7},"podConditionType":"game.io/idle",`+
 		`"markerPolicy":[{"state":"Succeeded","labels":{"gameserver-idle":"true"}}]}]}}`)))
 	edited := "annotation kruise.io/podprobe=" + strings.Replace(handed, `]}}`, `]},"periodSeconds":7}`, 1)
@@ -129,7 +129,7 @@ func TestProvidedPodThatStopsMatching(t *testing.T) {
 	w.marked("a", told, named)
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.marked("a", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
-	w.must(w.client.Patch(t.Context(), pod, mergePatch(`{"metadata":{"labels":{"app":"db"},"annotations":{"foreign":"stays"}}}`)))
+	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"app":"db"},"annotations":{"foreign":"stays"}}}`)))
 	w.marked("a", "annotation foreign=stays", "condition game.io/idle=True")
 	w.matched("game", 0)
 }
@@ -140,7 +140,7 @@ func TestAnnotationsFromTheCreator(t *testing.T) {
 	w.virtualNode("vk-creator")
 	w.node("kubelet-creator")
 	for pod, node := range map[string]string{"virtual": "vk-creator", "kubelet": "kubelet-creator", "pending": ""} {
-		_, err := createPod(t.Context(), w.client, builders.Pod(w.namespace, pod).Label("app", "game").Node(node).
+		_, err := env.CreatePod(t.Context(), w.client, builders.Pod(w.namespace, pod).Label("app", "game").Node(node).
 			Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "old").Build())
 		w.must(err)
 	}
@@ -152,7 +152,7 @@ func TestAnnotationsFromTheCreator(t *testing.T) {
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.marked("virtual", told, named)
 	w.steady("pending")
-	_, err := createPod(t.Context(), w.client, builders.Pod(w.namespace, "waits").Label("app", "game").Node("").
+	_, err := env.CreatePod(t.Context(), w.client, builders.Pod(w.namespace, "waits").Label("app", "game").Node("").
 		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, handed).Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "game").Build())
 	w.must(err)
 	w.steady("waits", told, named)
@@ -172,14 +172,14 @@ func TestNodeThatChangesItsKind(t *testing.T) {
 	w.marked("a", idle...)
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
-	w.must(w.client.Patch(t.Context(), node, mergePatch(`{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)))
+	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)))
 	w.marked("a", append(idle, told, named)...)
 	w.steady("a", append(idle, told, named)...)
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
 	w.marked("a", append(busy, told, named)...)
 	w.steady("a", append(busy, told, named)...)
 
-	w.must(w.client.Patch(t.Context(), node, mergePatch(`{"metadata":{"labels":{"type":null}}}`)))
+	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":null}}}`)))
 	w.planned("changing", "a/game#Idle")
 	w.marked("a", busy...)
 	w.report("changing", states{"game#Idle": succeeded})
@@ -202,7 +202,7 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	}
 	ended, err := w.getPod(t.Context(), "ended")
 	w.must(err)
-	w.must(w.client.Status().Patch(t.Context(), ended, mergePatch(`{"status":{"phase":"Succeeded"}}`)))
+	w.must(w.client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
 	w.matched("game", 1)
 	w.rest()
 	w.rest()

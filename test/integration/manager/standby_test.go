@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // TestStandby holds a manager that waits for the lease to keeping nothing of what goes by:
@@ -21,9 +22,9 @@ func TestStandby(t *testing.T) {
 	defer w.clean()
 	before := queued(t)
 	for range 2 {
-		health := freeAddress(t)
+		health := env.FreeAddress(t)
 		runManager(t, manager.Options{
-			Config: identity(t, shared), LeaderElection: true, LeaderElectionNamespace: "seamark-system",
+			Config: shared.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 			MetricsBindAddress: "0", HealthProbeBindAddress: health,
 		})
 		w.ready(health)

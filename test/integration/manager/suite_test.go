@@ -8,7 +8,6 @@ package manager_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,6 +25,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -39,9 +38,6 @@ func TestMain(m *testing.M) {
 	env.Main(m, func(e *env.Env) { shared = e })
 }
 
-// patience is how long a test waits for what must come about, unless it says otherwise.
-const patience = 30 * time.Second
-
 // world is one test's part of the cluster: a namespace, and the nodes it makes.
 type world struct {
 	testing.TB
@@ -49,9 +45,7 @@ type world struct {
 	client    client.Client
 	namespace string
 	nodes     []string
-	// pace is the time between two looks at what is waited for, patience the time after
-	// which it is given up.
-	pace, patience time.Duration
+	poll      await.Poll
 }
 
 // newWorld starts a manager for the test, and cleans up through it at the end.
@@ -67,12 +61,12 @@ func newWorld(t testing.TB, e *env.Env) *world {
 // which needs the last of them.
 func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
 	t.Helper()
-	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), pace: 20 * time.Millisecond, patience: patience}
+	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), poll: await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}}
 }
 
 // clean leaves nothing that a manager of another test would act on.
 func (w *world) clean() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Timeout)
 	defer cancel()
 	for _, object := range []client.Object{&corev1.Pod{}, &v1alpha1.PodProbeMarker{}} {
 		if err := w.client.DeleteAllOf(ctx, object, client.InNamespace(w.namespace), client.GracePeriodSeconds(0)); err != nil {
@@ -103,7 +97,7 @@ func (w *world) clean() {
 func startManager(t testing.TB, e *env.Env) (stop func()) {
 	t.Helper()
 	return runManager(t, manager.Options{
-		Config: identity(t, e), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Config: e.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
 	})
 }
 
@@ -142,31 +136,10 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 	return stop
 }
 
-// identity gives the manager the rights that config/rbac gives it, and no others.
-func identity(t testing.TB, e *env.Env) *rest.Config {
-	t.Helper()
-	const namespace = "seamark-system"
-	config := e.ServiceAccount(t, namespace, manager.Name, nil)
-	manifests, err := env.ReadManifests("config/rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Apply(t, manifests...)
-	return config
-}
-
-// until waits for what must come about. The condition says what is still missing.
+// until waits until missing returns an empty string.
 func (w *world) until(what string, missing func(ctx context.Context) (string, error)) {
 	w.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), w.pace, w.patience, true, func(ctx context.Context) (bool, error) {
-		var err error
-		last, err = missing(ctx)
-		return last == "", err
-	})
-	if err != nil {
-		w.Fatalf("waiting until %s: %v; still: %s", what, err, last)
-	}
+	w.poll.Until(w, what, missing)
 }
 
 // must fails the test on an error.
@@ -201,24 +174,9 @@ func (w *world) getPlan(ctx context.Context, node string) (*v1alpha1.NodePodProb
 // pod makes a running pod with the label app=game on the node.
 func (w *world) pod(name, node string) *corev1.Pod {
 	w.Helper()
-	pod, err := createPod(w.Context(), w.client, builders.Pod(w.namespace, name).Label("app", "game").Node(node).Build())
+	pod, err := env.CreatePod(w.Context(), w.client, builders.Pod(w.namespace, name).Label("app", "game").Node(node).Build())
 	w.must(err)
 	return pod
-}
-
-func createPod(ctx context.Context, c client.Client, pod *corev1.Pod) (*corev1.Pod, error) {
-	status := pod.Status
-	pod.UID, pod.ResourceVersion = "", ""
-	if err := c.Create(ctx, pod); err != nil {
-		return nil, fmt.Errorf("creating pod %s: %w", pod.Name, err)
-	}
-	// A manager may write the pod in between, so the whole status is a patch.
-	made := pod.DeepCopy()
-	pod.Status = status
-	if err := c.Status().Patch(ctx, pod, client.StrategicMergeFrom(made)); err != nil {
-		return nil, fmt.Errorf("starting pod %s: %w", pod.Name, err)
-	}
-	return pod, nil
 }
 
 func (w *world) getPod(ctx context.Context, name string) (*corev1.Pod, error) {
@@ -230,8 +188,7 @@ func (w *world) getPod(ctx context.Context, name string) (*corev1.Pod, error) {
 // marker makes a marker.
 func (w *world) marker(builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	w.Helper()
-	marker := builder.Build()
-	marker.UID, marker.Generation = "", 0
+	marker := builder.Unsaved().Build()
 	w.must(w.client.Create(w.Context(), marker))
 	return marker
 }

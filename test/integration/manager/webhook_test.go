@@ -29,6 +29,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/webhook"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -45,14 +46,14 @@ type webhookWorld struct {
 
 func newWebhookWorld(t *testing.T) *webhookWorld {
 	t.Helper()
-	w := &webhookWorld{port: freePort(t), health: freeAddress(t)}
-	config := identity(t, shared)
+	w := &webhookWorld{port: freePort(t), health: env.FreeAddress(t)}
+	config := shared.Component(t, manager.Name)
 	w.world = newWorldWithoutManager(t, shared)
 	w.install()
 	runManager(t, manager.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: w.health, Serverless: true,
 		Webhook: &webhook.Options{
-			Port: w.port, Namespace: "seamark-system", Service: webhookName, Secret: webhookName, Configuration: webhookName,
+			Port: w.port, Namespace: env.SystemNamespace, Service: webhookName, Secret: webhookName, Configuration: webhookName,
 			Logger: logr.Discard(),
 		},
 	})
@@ -64,7 +65,7 @@ func newWebhookWorld(t *testing.T) *webhookWorld {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(env.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +108,12 @@ func (w *webhookWorld) install() {
 }
 
 func (w *webhookWorld) uninstall() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Timeout)
 	defer cancel()
 	for _, object := range []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{}, &corev1.Service{}, &corev1.Secret{}} {
 		object.SetName(webhookName)
 		if _, clusterWide := object.(*admissionregistrationv1.MutatingWebhookConfiguration); !clusterWide {
-			object.SetNamespace("seamark-system")
+			object.SetNamespace(env.SystemNamespace)
 		}
 		if err := client.IgnoreNotFound(w.client.Delete(ctx, object)); err != nil {
 			w.Errorf("cleaning up: %v", err)
@@ -122,7 +123,7 @@ func (w *webhookWorld) uninstall() {
 
 func (w *webhookWorld) secret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := w.client.Get(ctx, types.NamespacedName{Namespace: "seamark-system", Name: webhookName}, secret)
+	err := w.client.Get(ctx, types.NamespacedName{Namespace: env.SystemNamespace, Name: webhookName}, secret)
 	return secret, err
 }
 
@@ -214,7 +215,7 @@ func TestWebhookAuthorityIsRenewed(t *testing.T) {
 	w.rest()
 	w.tries("deleted")
 	secret = &corev1.Secret{}
-	secret.Namespace, secret.Name = "seamark-system", webhookName
+	secret.Namespace, secret.Name = env.SystemNamespace, webhookName
 	w.must(w.client.Create(t.Context(), secret))
 	authority = w.trusted(authority)
 	w.tries("empty")

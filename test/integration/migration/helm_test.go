@@ -14,8 +14,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -35,16 +33,7 @@ func newHelm(t *testing.T, e *env.Env) *helm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
-	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
-	config.CurrentContext = "it"
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	return &helm{TB: t, root: root, kubeconfig: kubeconfig}
+	return &helm{TB: t, root: root, kubeconfig: env.Kubeconfig(t, e.Config)}
 }
 
 func (h *helm) try(args ...string) (string, error) {
@@ -106,10 +95,10 @@ func TestChartBesideOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
 	// The release that the cluster's CRDs are from.
-	h.run("install", "kruise", chart, "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--force-conflicts")
+	h.run("install", "kruise", chart, "--namespace", "kruise-env.SystemNamespace", "--create-namespace", "--take-ownership", "--force-conflicts")
 	w.must(w.client.Create(t.Context(), game(w.namespace)))
 
-	seamark := []string{"seamark", "charts/seamark", "--namespace", system}
+	seamark := []string{"seamark", "charts/seamark", "--namespace", env.SystemNamespace}
 	if out, err := h.try(append([]string{"install", "--create-namespace"}, seamark...)...); err == nil || !strings.Contains(out, "ownership metadata") {
 		t.Errorf("installing the CRDs twice: %v, want it refused for their owner", err)
 	}
@@ -125,13 +114,13 @@ func TestChartBesideOpenKruise(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"} {
 		crd.Name = name
-		w.must(w.client.Patch(t.Context(), crd, mergePatch(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)))
+		w.must(w.client.Patch(t.Context(), crd, env.MergePatch(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)))
 	}
-	h.run("upgrade", "kruise", chart, "--namespace", "kruise-system", "--reuse-values", "--set", "crds.managed=false")
+	h.run("upgrade", "kruise", chart, "--namespace", "kruise-env.SystemNamespace", "--reuse-values", "--set", "crds.managed=false")
 	w.crdIs("seamark", true)
-	h.run("uninstall", "kruise", "--namespace", "kruise-system")
+	h.run("uninstall", "kruise", "--namespace", "kruise-env.SystemNamespace")
 	w.crdIs("seamark", true)
-	h.run("uninstall", "seamark", "--namespace", system, "--no-hooks")
+	h.run("uninstall", "seamark", "--namespace", env.SystemNamespace, "--no-hooks")
 	w.crdIs("seamark", true)
 	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{}))
 }

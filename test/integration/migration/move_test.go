@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -36,10 +37,8 @@ func game(namespace string) *v1alpha1.PodProbeMarker {
 		Probe(builders.Probe("idle").Handler(command("idle")).Condition("game.io/idle").
 			Label(succeeded, "idle", "true").Annotation(succeeded, "cost", "-10").
 			Label(failed, "busy", "true").Annotation(failed, "cost", "10")).
-		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).
-		Build()
-	marker.UID, marker.Generation = "", 0
-	return marker
+		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true"))
+	return marker.Unsaved().Build()
 }
 
 func command(name string) corev1.ProbeHandler {
@@ -84,11 +83,7 @@ func leave(ctx context.Context, w *world) {
 	w.exits("fresh", "healthy", 1)
 	// Keys that no marker declares, of OpenKruise's other features and of others.
 	kruise.marks(ctx, pods["idle"], map[string]string{"theirs": "1"}, map[string]string{"kruise.io/other": "2"}, "")
-	w.must(w.client.Patch(ctx, pods["idle"], mergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
-}
-
-func mergePatch(body string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(body))
+	w.must(w.client.Patch(ctx, pods["idle"], env.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
 }
 
 func TestMove(t *testing.T) {
@@ -96,7 +91,7 @@ func TestMove(t *testing.T) {
 	starts := map[string]func(w *world) (stopManager func()){
 		"the agent first": func(w *world) func() {
 			w.startAgent()
-			w.until("the agent follows OpenKruise's plan", func(context.Context) (string, error) {
+			await.Until(w, "the agent follows OpenKruise's plan", func(context.Context) (string, error) {
 				if w.ran("idle", "healthy") > 0 {
 					return "", nil
 				}
@@ -163,7 +158,7 @@ func all(sets ...[]string) []string {
 // taken waits until Seamark owns marks on the pod.
 func (w *world) taken(pod string) {
 	w.Helper()
-	w.until("Seamark owns marks of pod "+pod, func(ctx context.Context) (string, error) {
+	await.Until(w, "Seamark owns marks of pod "+pod, func(ctx context.Context) (string, error) {
 		found := &corev1.Pod{}
 		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
 			return "", err
@@ -178,7 +173,7 @@ func (w *world) taken(pod string) {
 // planIsOurs waits until the plan has the defaults filled in.
 func (w *world) planIsOurs() {
 	w.Helper()
-	w.until("the plan is Seamark's", func(ctx context.Context) (string, error) {
+	await.Until(w, "the plan is Seamark's", func(ctx context.Context) (string, error) {
 		npp := &v1alpha1.NodePodProbe{}
 		if err := w.client.Get(ctx, client.ObjectKey{Name: w.node}, npp); err != nil {
 			return "", err
@@ -203,7 +198,7 @@ func (w *world) probedTwice(pods ...string) {
 			enough[[2]string{pod, command}] = w.ran(pod, command) + 2
 		}
 	}
-	w.until("each probe has run twice more", func(context.Context) (string, error) {
+	await.Until(w, "each probe has run twice more", func(context.Context) (string, error) {
 		for probe, many := range enough {
 			if n := w.ran(probe[0], probe[1]); n < many {
 				return fmt.Sprintf("%s of pod %s ran %d of %d times", probe[1], probe[0], n, many), nil
@@ -269,7 +264,7 @@ func (w *world) replaceCRDs() {
 // statusIsOurs waits until the marker's status has what OpenKruise's CRD has no place for.
 func (w *world) statusIsOurs() {
 	w.Helper()
-	w.until("the marker's status has conditions", func(ctx context.Context) (string, error) {
+	await.Until(w, "the marker's status has conditions", func(ctx context.Context) (string, error) {
 		marker := &v1alpha1.PodProbeMarker{}
 		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "game"}, marker)
 		if err != nil || len(marker.Status.Conditions) > 0 {
@@ -286,8 +281,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 	kruise := newOpenKruise(w)
 	pod := kruise.createPod(t.Context(), "a")
 	marker := builders.Marker(w.namespace, "odd").
-		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).Build()
-	marker.UID, marker.Generation = "", 0
+		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).Unsaved().Build()
 	marker.Spec.Probes[0].Probe.PeriodSeconds = -1
 	w.must(w.client.Create(t.Context(), marker))
 	kruise.follows(t.Context(), marker, 1)
@@ -299,7 +293,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 	w.startAgent()
 	w.taken("a")
 	w.replaceCRDs()
-	w.until("the new CRD is served", func(ctx context.Context) (string, error) {
+	await.Until(w, "the new CRD is served", func(ctx context.Context) (string, error) {
 		other := marker.DeepCopy()
 		other.Name, other.ResourceVersion = "other", ""
 		err := w.client.Create(ctx, other, client.DryRunAll)
@@ -316,7 +310,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 	w.exits("a", "healthy", 0)
 	w.marked("a", "label healthy=true")
 
-	w.must(w.client.Patch(t.Context(), marker, mergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
+	w.must(w.client.Patch(t.Context(), marker, env.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
 	err := w.client.Patch(t.Context(), marker, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"replace","path":"/spec/probes/0/probe/periodSeconds","value":-2}]`)))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // openKruise writes what OpenKruise's controllers write, in the way they write it: with
@@ -101,12 +102,8 @@ func (k *openKruise) marks(ctx context.Context, pod *corev1.Pod, labels, annotat
 // createPod makes a running pod on the node.
 func (k *openKruise) createPod(ctx context.Context, name string) *corev1.Pod {
 	k.Helper()
-	pod := builders.Pod(k.namespace, name).Label("app", "game").Node(k.node).Build()
-	status := pod.Status
-	pod.UID, pod.ResourceVersion = "", ""
-	k.must(k.client.Create(ctx, pod))
-	pod.Status = status
-	k.must(k.client.Status().Update(ctx, pod))
+	pod, err := env.CreatePod(ctx, k.client, builders.Pod(k.namespace, name).Label("app", "game").Node(k.node).Build())
+	k.must(err)
 	k.run(pod)
 	return pod
 }

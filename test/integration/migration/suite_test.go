@@ -22,7 +22,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,18 +36,14 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 const (
-	// patience is how long a test waits for what must come about.
-	patience = 30 * time.Second
-
 	succeeded = v1alpha1.ProbeSucceeded
 	failed    = v1alpha1.ProbeFailed
 	unknown   = v1alpha1.ProbeUnknown
-
-	system = "seamark-system"
 )
 
 func TestMain(m *testing.M) {
@@ -122,10 +117,7 @@ func (w *world) ran(pod, command string) int {
 // defaults, until the test ends or the returned function is called.
 func (w *world) startManager() (stop func()) {
 	w.Helper()
-	config := w.env.ServiceAccount(w, system, manager.Name, nil)
-	manifests, err := env.ReadManifests("config/rbac")
-	w.must(err)
-	w.env.Apply(w, manifests...)
+	config := w.env.Component(w, manager.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	var defaults configv1alpha1.ManagerConfiguration
 	configv1alpha1.SetManagerDefaults(&defaults)
@@ -146,10 +138,7 @@ func (w *world) startManager() (stop func()) {
 // ends.
 func (w *world) startAgent() {
 	w.Helper()
-	config := w.env.ServiceAccount(w, system, "seamark-agent", nil)
-	manifests, err := env.ReadManifests("config/rbac/agent.yaml")
-	w.must(err)
-	w.env.Apply(w, manifests...)
+	config := w.env.Component(w, "seamark-agent")
 	metrics := agentmetrics.New(prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
@@ -188,24 +177,10 @@ func (w *world) must(err error) {
 	}
 }
 
-// until waits for what must come about. The condition says what is still missing.
-func (w *world) until(what string, missing func(ctx context.Context) (string, error)) {
-	w.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		var err error
-		last, err = missing(ctx)
-		return last == "", err
-	})
-	if err != nil {
-		w.Fatalf("waiting until %s: %v; still: %s", what, err, last)
-	}
-}
-
 // gone waits until the marker is gone.
 func (w *world) gone(marker string) {
 	w.Helper()
-	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
+	await.Until(w, "marker "+marker+" is gone", func(ctx context.Context) (string, error) {
 		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: marker}, &v1alpha1.PodProbeMarker{})
 		if apierrors.IsNotFound(err) {
 			return "", nil
@@ -245,7 +220,7 @@ func (w *world) marked(pod string, want ...string) {
 	w.Helper()
 	want = append(want, "label app=game")
 	slices.Sort(want)
-	w.until(fmt.Sprintf("pod %s is marked %v", pod, want), func(ctx context.Context) (string, error) {
+	await.Until(w, fmt.Sprintf("pod %s is marked %v", pod, want), func(ctx context.Context) (string, error) {
 		found := &corev1.Pod{}
 		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
 			return "", err

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -94,7 +95,7 @@ func TestWebhookOfOpenKruise(t *testing.T) {
 	leave(t.Context(), w)
 	refusing(w)
 	key := client.ObjectKey{Namespace: w.namespace, Name: "game"}
-	w.until("the webhook refuses", func(ctx context.Context) (string, error) {
+	await.Until(w, "the webhook refuses", func(ctx context.Context) (string, error) {
 		marker := game(w.namespace)
 		marker.Name = "other"
 		err := w.client.Create(ctx, marker, client.DryRunAll)

@@ -15,11 +15,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // agentAccount is the service account of the agents.
@@ -63,22 +63,18 @@ func newNode(t *testing.T) string {
 // report writes the status of the node's plan, as agents do.
 func report(ctx context.Context, c client.Client, node string) error {
 	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	return c.Status().Patch(ctx, plan, merge(`{"status": {"pods": 1}}`))
-}
-
-func merge(text string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(text))
+	return c.Status().Patch(ctx, plan, env.MergePatch(`{"status": {"pods": 1}}`))
 }
 
 // installForAgents installs what binds agents, and waits until it is in force.
 func installForAgents(t *testing.T) {
 	t.Helper()
-	server.ServiceAccount(t, installed, agentAccount, nil)
+	server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil)
 	install(t, server, "rbac")
 	install(t, server, "policies")
-	unbound, _ := clientOf(t, server, server.ServiceAccount(t, installed, agentAccount, nil))
+	unbound, _ := clientOf(t, server, server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil))
 	node := newNode(t)
-	await(t, "the policies on agents are not in force", func(ctx context.Context) error {
+	eventually(t, "the policies on agents are not in force", func(ctx context.Context) error {
 		return errors.Join(
 			wants("names no node")(report(ctx, unbound, node)),
 			wants("names no node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
@@ -119,7 +115,7 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 	t.Parallel()
 	installForAgents(t)
 	own, other := newNode(t), newNode(t)
-	// The policy follows Seamark into whichever namespace it is installed in.
+	// The policy follows Seamark into whichever namespace it is env.SystemNamespace in.
 	elsewhere := agentOf(t, "elsewhere", own)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "seamark-agent-elsewhere"},
@@ -129,19 +125,19 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 	if err := server.Client.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	manager := server.ServiceAccount(t, installed, "seamark-manager", nil)
+	manager := server.ServiceAccount(t, env.SystemNamespace, "seamark-manager", nil)
 	for name, test := range map[string]struct {
 		config *rest.Config
 		do     func(context.Context, client.Client) error
 		want   string
 	}{
-		"own node": {agentOf(t, installed, own), func(ctx context.Context, c client.Client) error {
+		"own node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, ""},
-		"another node": {agentOf(t, installed, own), func(ctx context.Context, c client.Client) error {
+		"another node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
 		}, `the agent of node "` + own + `" may not write NodePodProbe "` + other + `"`},
-		"a token that is bound to nothing": {server.ServiceAccount(t, installed, agentAccount, nil), func(ctx context.Context, c client.Client) error {
+		"a token that is bound to nothing": {server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, "the token names no node"},
 		"own node from another namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
@@ -153,7 +149,7 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		// These agents have every right by RBAC: the policy stands alone.
 		"another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
 			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
-			return c.Patch(ctx, plan, merge(`{"metadata": {"labels": {"seen": "true"}}}`))
+			return c.Patch(ctx, plan, env.MergePatch(`{"metadata": {"labels": {"seen": "true"}}}`))
 		}, "may not write NodePodProbe"},
 		"a plan of another name": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other + "-new"}})
@@ -172,14 +168,14 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		}, ""},
 		"the manager": {manager, func(ctx context.Context, c client.Client) error {
 			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
-			return c.Patch(ctx, plan, merge(`{"spec": {"podProbes": null}}`))
+			return c.Patch(ctx, plan, env.MergePatch(`{"spec": {"podProbes": null}}`))
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := clientOf(t, server, test.config)
 			// A role that the API server does not know of yet refuses too, in other words.
-			await(t, "the answer", func(ctx context.Context) error { return wants(test.want)(test.do(ctx, c)) })
+			eventually(t, "the answer", func(ctx context.Context) error { return wants(test.want)(test.do(ctx, c)) })
 		})
 	}
 }
@@ -205,7 +201,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := server.Namespace(t)
-			agent, _ := clientOf(t, server, agentOf(t, installed, node))
+			agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 			e := event(namespace, node)
 			test.edit(e)
 			if err := wants(test.want)(agent.Create(t.Context(), e)); err != nil {
@@ -215,23 +211,23 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 	}
 	t.Run("count its own", func(t *testing.T) {
 		t.Parallel()
-		agent, _ := clientOf(t, server, agentOf(t, installed, node))
+		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		own := event(server.Namespace(t), node)
 		if err := agent.Create(t.Context(), own); err != nil {
 			t.Fatal(err)
 		}
-		if err := agent.Patch(t.Context(), own, merge(`{"count": 2}`)); err != nil {
+		if err := agent.Patch(t.Context(), own, env.MergePatch(`{"count": 2}`)); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("take over another's", func(t *testing.T) {
 		t.Parallel()
-		agent, _ := clientOf(t, server, agentOf(t, installed, node))
+		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		foreign := event(server.Namespace(t), "other")
 		if err := server.Client.Create(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		err := agent.Patch(t.Context(), foreign, merge(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
+		err := agent.Patch(t.Context(), foreign, env.MergePatch(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
 		if err := wants("its own node")(err); err != nil {
 			t.Error(err)
 		}

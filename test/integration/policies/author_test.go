@@ -63,7 +63,7 @@ func installForAuthors(t *testing.T) {
 	for _, namespace := range []string{lenient, strict} {
 		grant(t, server, namespace, user, writeMarkers)
 	}
-	await(t, "the policy on authors is not in force", func(ctx context.Context) error {
+	eventually(t, "the policy on authors is not in force", func(ctx context.Context) error {
 		err := c.Create(ctx, markerIn(lenient, execProbe()), client.DryRunAll)
 		if err == nil && len(warned.take()) == 0 {
 			err = errors.New("no warning")
@@ -78,7 +78,7 @@ func namespaces(t *testing.T) (lenient, strict string) {
 	t.Helper()
 	lenient, strict = server.Namespace(t), server.Namespace(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strict}}
-	if err := server.Client.Patch(t.Context(), namespace, merge(`{"metadata": {"labels": {"`+denyLabel+`": "true"}}}`)); err != nil {
+	if err := server.Client.Patch(t.Context(), namespace, env.MergePatch(`{"metadata": {"labels": {"`+denyLabel+`": "true"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	return lenient, strict
@@ -90,8 +90,8 @@ func markerIn(namespace string, probes ...*builders.ProbeBuilder) *v1alpha1.PodP
 	for _, p := range probes {
 		b.Probe(p)
 	}
-	marker := b.Build()
-	marker.UID, marker.Generation, marker.GenerateName = "", 0, "marker-"
+	marker := b.Unsaved().Build()
+	marker.GenerateName = "marker-"
 	return marker
 }
 
@@ -200,7 +200,7 @@ func TestAuthorOfANewMarker(t *testing.T) {
 			for mode, a := range as {
 				t.Run(name+"/"+kind+"/"+mode, func(t *testing.T) {
 					t.Parallel()
-					await(t, "the answer", func(ctx context.Context) error {
+					eventually(t, "the answer", func(ctx context.Context) error {
 						return a.check(a.Create(ctx, markerIn(a.namespace, test.probes...)), test.want...)
 					})
 				})
@@ -253,7 +253,7 @@ func TestAuthorOfAChange(t *testing.T) {
 				if err := server.Client.Create(t.Context(), marker); err != nil {
 					t.Fatal(err)
 				}
-				await(t, "the answer", func(ctx context.Context) error {
+				eventually(t, "the answer", func(ctx context.Context) error {
 					edited := marker.DeepCopy()
 					test.edit(edited)
 					return a.check(a.Update(ctx, edited), test.want...)
@@ -274,8 +274,8 @@ func TestStatusNeedsNoFurtherRights(t *testing.T) {
 			if err := server.Client.Create(t.Context(), marker); err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the answer", func(ctx context.Context) error {
-				return a.check(a.Status().Patch(ctx, marker.DeepCopy(), merge(`{"status": {"matchedPods": 3}}`)))
+			eventually(t, "the answer", func(ctx context.Context) error {
+				return a.check(a.Status().Patch(ctx, marker.DeepCopy(), env.MergePatch(`{"status": {"matchedPods": 3}}`)))
 			})
 		})
 	}
@@ -285,7 +285,7 @@ func TestStatusNeedsNoFurtherRights(t *testing.T) {
 func TestManagerWritesFinalizersAlone(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
-	manager, warned := clientOf(t, server, server.ServiceAccount(t, installed, "seamark-manager", nil))
+	manager, warned := clientOf(t, server, server.ServiceAccount(t, env.SystemNamespace, "seamark-manager", nil))
 	install(t, server, "rbac")
 	_, strict := namespaces(t)
 	marker := markerIn(strict, execProbe(), httpProbe())
@@ -293,8 +293,8 @@ func TestManagerWritesFinalizersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, finalizers := range []string{`["` + v1alpha1.PodProbeMarkerFinalizer + `"]`, `null`} {
-		await(t, "finalizers "+finalizers, func(ctx context.Context) error {
-			return manager.Patch(ctx, marker.DeepCopy(), merge(`{"metadata": {"finalizers": `+finalizers+`}}`))
+		eventually(t, "finalizers "+finalizers, func(ctx context.Context) error {
+			return manager.Patch(ctx, marker.DeepCopy(), env.MergePatch(`{"metadata": {"finalizers": `+finalizers+`}}`))
 		})
 	}
 	if texts := warned.take(); len(texts) > 0 {
@@ -332,7 +332,7 @@ func TestLargestMarker(t *testing.T) {
 		return marker
 	}
 	text := strings.Repeat("n", 251) + "00 and 31 more"
-	await(t, "create", func(ctx context.Context) error {
+	eventually(t, "create", func(ctx context.Context) error {
 		return wants(text)(a.Create(ctx, large("x")))
 	})
 	marker := large("x")
@@ -363,7 +363,7 @@ func TestChangedSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{noExec(user.Name, namespace, "busy"), noPatch(user.Name, namespace, "busy")}
-	await(t, "the warnings", func(ctx context.Context) error {
+	eventually(t, "the warnings", func(ctx context.Context) error {
 		edited := marker.DeepCopy()
 		edited.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
 		if err := c.Update(ctx, edited, client.DryRunAll); err != nil {

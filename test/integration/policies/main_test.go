@@ -7,7 +7,6 @@ package policies_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -15,15 +14,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
-
-// The namespace that config/ installs Seamark in.
-const installed = "seamark-system"
 
 // server is the API server that the tests of this package share.
 var server *env.Env
@@ -104,17 +100,9 @@ func grant(t *testing.T, e *env.Env, namespace string, subject rbacv1.Subject, r
 	}
 }
 
-// await waits until check returns nil: the API server sees new roles, policies and
+// eventually waits until check returns nil: the API server sees new roles, policies and
 // bindings by watches, a moment after their creation.
-func await(t *testing.T, what string, check func(context.Context) error) {
+func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	last := errors.New("not tried")
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%s: %v", what, last)
-	}
+	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, what, check)
 }

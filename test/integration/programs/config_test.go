@@ -19,7 +19,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // makeNode makes a node, which goes with the test.
@@ -41,14 +43,8 @@ func makeNode(t *testing.T, name string) {
 // makePod makes a running pod with the label app=game and returns it as stored.
 func makePod(t *testing.T, namespace, name, node string) *corev1.Pod {
 	t.Helper()
-	pod := builders.Pod(namespace, name).Label("app", "game").Node(node).Build()
-	status := pod.Status
-	pod.UID, pod.ResourceVersion = "", ""
-	if err := shared.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Status = status
-	if err := shared.Client.Status().Update(t.Context(), pod); err != nil {
+	pod, err := env.CreatePod(t.Context(), shared.Client, builders.Pod(namespace, name).Label("app", "game").Node(node).Build())
+	if err != nil {
 		t.Fatal(err)
 	}
 	return pod
@@ -56,8 +52,7 @@ func makePod(t *testing.T, namespace, name, node string) *corev1.Pod {
 
 func makeMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	t.Helper()
-	marker := builder.Build()
-	marker.UID, marker.Generation = "", 0
+	marker := builder.Unsaved().Build()
 	if err := shared.Client.Create(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +63,15 @@ func makeMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProb
 func hasPlan(t *testing.T, node string, pods int) *v1alpha1.NodePodProbe {
 	t.Helper()
 	npp := &v1alpha1.NodePodProbe{}
-	until(t, fmt.Sprintf("%s has a plan of %d pods", node, pods), func(ctx context.Context) string {
-		if err := shared.Client.Get(ctx, client.ObjectKey{Name: node}, npp); err != nil {
-			return err.Error()
+	await.Until(t, fmt.Sprintf("%s has a plan of %d pods", node, pods), func(ctx context.Context) (string, error) {
+		err := shared.Client.Get(ctx, client.ObjectKey{Name: node}, npp)
+		if apierrors.IsNotFound(err) {
+			return "no plan", nil
 		}
-		if got := len(npp.Spec.PodProbes); got != pods {
-			return fmt.Sprintf("%d pods", got)
+		if got := len(npp.Spec.PodProbes); err == nil && got != pods {
+			return fmt.Sprintf("%d pods", got), nil
 		}
-		return ""
+		return "", err
 	})
 	return npp
 }
@@ -115,11 +111,11 @@ logging: {verbosity: 10, format: json}
 func TestConcurrency(t *testing.T) {
 	manager := startManager(t, "controllers: {nodeProbe: {concurrency: 3}, podMark: {concurrency: 5}, marker: {concurrency: 7}}", "-v=2")
 	for controller, workers := range map[string]int{"nodeprobe": 3, "podmark": 5, "marker": 7} {
-		until(t, fmt.Sprintf("the controller %s has %d workers", controller, workers), func(context.Context) string {
+		await.Until(t, fmt.Sprintf("the controller %s has %d workers", controller, workers), func(context.Context) (string, error) {
 			if len(manager.logged(fmt.Sprintf(`"Starting workers" controller=%s "worker count"=%d$`, controller, workers))) == 0 {
-				return "it does not start so"
+				return "not logged", nil
 			}
-			return ""
+			return "", nil
 		})
 	}
 }
@@ -127,13 +123,13 @@ func TestConcurrency(t *testing.T) {
 // With the gate off no controller runs: a new node gets no plan, whose absence a manager
 // with the gate on makes good at once.
 func TestGateOff(t *testing.T) {
-	health := freeAddress(t)
+	health := env.FreeAddress(t)
 	off := startManager(t, "featureGates: {PodProbeMarkerGate: false}", "--health-probe-bind-address="+health)
-	until(t, "the manager is ready", func(ctx context.Context) string {
+	await.Until(t, "the manager is ready", func(ctx context.Context) (string, error) {
 		if answer := get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
-			return answer
+			return "answer: " + answer, nil
 		}
-		return ""
+		return "", nil
 	})
 	makeNode(t, "ungated")
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Second, true, func(ctx context.Context) (bool, error) {
@@ -153,17 +149,17 @@ func TestGateOff(t *testing.T) {
 
 // Profiles are served where the configuration says, and there alone.
 func TestProfiles(t *testing.T) {
-	manager, agent, metrics := freeAddress(t), freeAddress(t), freeAddress(t)
+	manager, agent, metrics := env.FreeAddress(t), env.FreeAddress(t), env.FreeAddress(t)
 	startManager(t, "pprof: {bindAddress: \""+manager+"\"}")
 	runtime := critest.New(t, critest.Streamed)
 	start(t, "seamark-agent", "AgentConfiguration", "criEndpoint: "+runtime.Socket(),
 		"--node-name=profiled", "--pprof-bind-address="+agent, "--metrics-bind-address="+metrics)
 	for _, address := range []string{manager, agent} {
-		until(t, address+" serves profiles", func(ctx context.Context) string {
+		await.Until(t, address+" serves profiles", func(ctx context.Context) (string, error) {
 			if answer := get(ctx, address, "/debug/pprof/goroutine?debug=1"); !strings.HasPrefix(answer, "200") || !strings.Contains(answer, "goroutine profile:") {
-				return answer
+				return "answer: " + answer, nil
 			}
-			return ""
+			return "", nil
 		})
 		if answer := get(t.Context(), address, "/metrics"); !strings.HasPrefix(answer, "404") {
 			t.Errorf("/metrics beside the profiles: %s", answer)

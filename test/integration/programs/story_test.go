@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -98,11 +99,11 @@ func TestStoryOfAPod(t *testing.T) {
 // hasStory waits until that many lines on the pod have the message.
 func hasStory(t *testing.T, p *program, pod *corev1.Pod, message string, times int) {
 	t.Helper()
-	until(t, fmt.Sprintf("%q is logged %d times", message, times), func(context.Context) string {
+	await.Until(t, fmt.Sprintf("%q is logged %d times", message, times), func(context.Context) (string, error) {
 		if got := len(p.logged(`msg="` + message + `".*` + storyOf(pod))); got < times {
-			return fmt.Sprintf("%d times", got)
+			return fmt.Sprintf("%d times", got), nil
 		}
-		return ""
+		return "", nil
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,18 +17,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
-
-// patience is how long a test waits for what must come about.
-const patience = 30 * time.Second
 
 // The package's API server, and the folder with the programs.
 var (
@@ -73,12 +63,7 @@ type program struct {
 // configuration is what its file says below apiVersion and kind.
 func start(t *testing.T, name, kind, configuration string, args ...string) *program {
 	t.Helper()
-	manifests, err := env.ReadManifests("config/rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := shared.ServiceAccount(t, "seamark-system", name, nil)
-	shared.Apply(t, manifests...)
+	config := shared.Component(t, name)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	content := fmt.Sprintf("apiVersion: config.seamark.dev/v1alpha1\nkind: %s\n%s", kind, configuration)
@@ -90,7 +75,7 @@ func start(t *testing.T, name, kind, configuration string, args ...string) *prog
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"--kubeconfig=" + kubeconfig(t, dir, config), "--config=" + file}, args...)
+	args = append([]string{"--kubeconfig=" + env.Kubeconfig(t, config), "--config=" + file}, args...)
 	p.cmd = exec.Command(filepath.Join(bin, name), args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
@@ -141,44 +126,6 @@ func (p *program) logged(expression string) []string {
 		}
 	}
 	return found
-}
-
-// kubeconfig writes the configuration to a file.
-func kubeconfig(t *testing.T, dir string, config *rest.Config) string {
-	t.Helper()
-	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	file.CurrentContext = "test"
-	path := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// until waits for what must come about. The condition says what is still missing.
-func until(t *testing.T, what string, missing func(ctx context.Context) string) {
-	t.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = missing(ctx)
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("waiting until %s: %v; still: %s", what, err, last)
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // get returns the status and the body, or what went wrong.

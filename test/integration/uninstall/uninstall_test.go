@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	system = "seamark-system"
+	system = env.SystemNamespace
 	name   = "seamark-manager"
 	// foreign is a finalizer of somebody else.
 	foreign = "example.com/held"
@@ -206,10 +206,7 @@ func options(config *rest.Config, out *bytes.Buffer) uninstall.Options {
 // identity gives the manager's rights, and those of the hook.
 func identity(t *testing.T, e *env.Env) *rest.Config {
 	t.Helper()
-	config := e.ServiceAccount(t, system, name, nil)
-	manifests, err := env.ReadManifests("config/rbac")
-	must(t, err)
-	e.Apply(t, manifests...)
+	config := e.Component(t, name)
 	meta := metav1.ObjectMeta{Namespace: system, Name: "seamark-uninstall"}
 	must(t, e.Client.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{name}, Verbs: []string{"patch"}},

@@ -1,0 +1,52 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package await polls for conditions in tests.
+package await
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Timeout is how long a test waits for a condition by default. Only a hang reaches it.
+const Timeout = 30 * time.Second
+
+// Poll is how often a condition is checked, and for how long.
+type Poll struct{ Interval, Timeout time.Duration }
+
+// Until polls with the default interval and timeout. See [Poll.Until].
+func Until(tb testing.TB, what string, missing func(context.Context) (string, error)) {
+	tb.Helper()
+	Poll{Interval: 20 * time.Millisecond, Timeout: Timeout}.Until(tb, what, missing)
+}
+
+// Until waits until missing returns an empty string. It fails the test on an error, or on
+// the timeout with the last string, which describes what is still missing.
+func (p Poll) Until(tb testing.TB, what string, missing func(context.Context) (string, error)) {
+	tb.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(tb.Context(), p.Interval, p.Timeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		last, err = missing(ctx)
+		return last == "", err
+	})
+	if err != nil {
+		tb.Fatalf("waited for %q: %v; last state: %s", what, err, last)
+	}
+}
+
+// Success waits until check returns nil. It fails the test with the last error on the
+// timeout.
+func (p Poll) Success(tb testing.TB, what string, check func(context.Context) error) {
+	tb.Helper()
+	p.Until(tb, what, func(ctx context.Context) (string, error) {
+		if err := check(ctx); err != nil {
+			return "error: " + err.Error(), nil
+		}
+		return "", nil
+	})
+}
