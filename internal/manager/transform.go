@@ -99,7 +99,7 @@ func trimServerlessPod(pod *corev1.Pod) *corev1.Pod {
 	}
 	trimmed.Annotations = annotations
 	trimmed.Status.Conditions = slices.DeleteFunc(slices.Clone(pod.Status.Conditions), func(c corev1.PodCondition) bool {
-		return c.Type != corev1.PodInitialized && plan.IsNative(string(c.Type))
+		return c.Type != corev1.PodInitialized && v1alpha1.IsNativePodCondition(c.Type)
 	})
 	return trimmed
 }

@@ -6,7 +6,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +65,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		if seen[id] {
 			return nil, fmt.Errorf("spec.probes[%d].name: %q is taken by a probe before it", i, spec.Name)
 		}
-		if IsNative(spec.PodConditionType) {
+		if v1alpha1.IsNativePodCondition(corev1.PodConditionType(spec.PodConditionType)) {
 			return nil, fmt.Errorf("spec.probes[%d].podConditionType: %q is set by Kubernetes itself", i, spec.PodConditionType)
 		}
 		if err := checkAnnotations(spec.MarkerPolicy); err != nil {
@@ -87,15 +86,6 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 		return nil, fmt.Errorf("compiling it: %w", err)
 	}
 	return compiled, nil
-}
-
-// IsNative tells whether the kubelet or a controller of Kubernetes owns the condition.
-func IsNative(conditionType string) bool {
-	return slices.Contains([]corev1.PodConditionType{
-		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
-		corev1.PodReadyToStartContainers, corev1.DisruptionTarget,
-		corev1.PodResizePending, corev1.PodResizeInProgress,
-	}, corev1.PodConditionType(conditionType))
 }
 
 // checkAnnotations returns an error where a policy sets what Seamark sets for providers:

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // refusal is a change of the valid marker that makes it invalid in one way.
@@ -85,9 +87,9 @@ func selectorRefusals() map[string]refusal {
 
 func probeRefusals() map[string]refusal {
 	const (
-		probe  = "spec.probes[0]"
-		shape  = "must be letters, digits, '-', '_', '.' and '/'"
-		native = "must not be a condition type that Kubernetes sets"
+		probe      = "spec.probes[0]"
+		shape      = "must be letters, digits, '-', '_', '.' and '/'"
+		nativeType = "must not be a condition type that Kubernetes sets"
 	)
 	all := map[string]refusal{
 		"no probes":                    one("spec.probes", remove{}, "Required value"),
@@ -116,12 +118,10 @@ func probeRefusals() map[string]refusal {
 			field: "spec.probes[1]", says: []string{"must have a podConditionType, a markerPolicy, or both"},
 		},
 	}
-	for _, condition := range []string{
-		"AllContainersRestarting", "ContainersReady", "DisruptionTarget", "Initialized", "PodReadyToStartContainers",
-		"PodResizeInProgress", "PodResizePending", "PodScheduled", "Ready",
-	} {
-		all["probe named "+condition] = one(probe+".name", condition, native)
-		all["condition type "+condition] = one(probe+".podConditionType", condition, native)
+	for _, native := range v1alpha1.NativePodConditionTypes() {
+		condition := string(native)
+		all["probe named "+condition] = one(probe+".name", condition, nativeType)
+		all["condition type "+condition] = one(probe+".podConditionType", condition, nativeType)
 	}
 	return all
 }
