@@ -130,9 +130,6 @@ func managerRegistry() (*prometheus.Registry, error) {
 		return nil, fmt.Errorf("making the scheme: %w", err)
 	}
 	registry := prometheus.NewRegistry()
-	if _, err := managermetrics.New(registry); err != nil {
-		return nil, err
-	}
 	npp := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "node", Generation: 1},
 		Spec: v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
@@ -143,16 +140,10 @@ func managerRegistry() (*prometheus.Registry, error) {
 	pending, leads := managermetrics.NewPending(time.Now), make(chan struct{})
 	pending.OnAdd(npp, true)
 	close(leads)
-	err := errors.Join(
-		registry.Register(managermetrics.Info("v0")),
-		registry.Register(managermetrics.NewCollector(managermetrics.CollectorOptions{
-			Cache:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
-			Pending: pending, Leads: leads,
-		})),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("registering the manager's metrics: %w", err)
-	}
+	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
+		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
+		Pending: pending, Leads: leads,
+	})
 	return registry, nil
 }
 

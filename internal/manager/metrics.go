@@ -5,7 +5,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,45 +22,36 @@ import (
 	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
-// addMetrics registers the manager's own metrics: what the controllers count, which it
-// returns, and what is read from the caches at each scrape.
+// addMetrics creates the manager's own metrics and returns those that the controllers
+// update.
 func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, compiler *plan.Compiler, options Options) (*metrics.Metrics, error) {
-	counters, err := metrics.New(options.Registry)
-	if err != nil {
-		return nil, err
-	}
 	plans, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodePodProbe{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, fmt.Errorf("following the NodePodProbes for the metrics: %w", err)
+		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
 	}
 	pending := metrics.NewPending(time.Now)
 	if _, err := plans.AddEventHandler(pending); err != nil {
-		return nil, fmt.Errorf("following the NodePodProbes for the metrics: %w", err)
+		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
 	}
-	collected := metrics.CollectorOptions{Cache: mgr.GetCache(), Pending: pending, Leads: mgr.Elected()}
+	caches := metrics.Caches{Reader: mgr.GetCache(), Pending: pending, Leads: mgr.Elected()}
 	if options.Serverless {
-		collected.Provided = provided(mgr.GetCache(), controller.Prober{
+		caches.Provided = provided(mgr.GetCache(), controller.Prober{
 			Cache: mgr.GetCache(), Compiler: compiler, Defaults: options.Defaults, Serverless: true,
 		})
 	}
-	err = errors.Join(
-		options.Registry.Register(metrics.Info(options.Version)),
-		options.Registry.Register(metrics.NewCollector(collected)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("registering the manager's metrics: %w", err)
-	}
+	counters := metrics.New(options.Registry)
+	counters.Watch(options.Version, caches)
 	return counters, nil
 }
 
-// provided tells, of all pods of virtual kubelets, which probes are planned for them and what
-// the conditions say that their providers write.
+// provided returns a function that lists the pods of virtual nodes, with their planned
+// probes and the states that their providers report.
 func provided(informers client.Reader, prober controller.Prober) func(context.Context) ([]metrics.Provided, error) {
 	return func(ctx context.Context) ([]metrics.Provided, error) {
 		nodes := &metav1.PartialObjectMetadataList{}
 		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 		if err := informers.List(ctx, nodes); err != nil {
-			return nil, fmt.Errorf("listing the nodes: %w", err)
+			return nil, fmt.Errorf("list nodes: %w", err)
 		}
 		markersOf := markersOnce(prober)
 		var all []metrics.Provided
@@ -71,7 +61,7 @@ func provided(informers client.Reader, prober controller.Prober) func(context.Co
 			}
 			var pods corev1.PodList
 			if err := informers.List(ctx, &pods, client.MatchingFields{controller.NodeNameField: nodes.Items[i].Name}); err != nil {
-				return nil, fmt.Errorf("listing the pods of node %s: %w", nodes.Items[i].Name, err)
+				return nil, fmt.Errorf("list pods of node %s: %w", nodes.Items[i].Name, err)
 			}
 			for j := range pods.Items {
 				pod, err := providedPod(ctx, prober, &pods.Items[j], markersOf)
@@ -85,7 +75,7 @@ func provided(informers client.Reader, prober controller.Prober) func(context.Co
 	}
 }
 
-// markersOnce returns what reads the markers of a namespace, each namespace's once.
+// markersOnce returns a function that reads the markers of a namespace and caches them.
 func markersOnce(prober controller.Prober) func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
 	read := make(map[string][]*plan.Marker)
 	return func(ctx context.Context, namespace string) ([]*plan.Marker, error) {

@@ -65,10 +65,7 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 				return []string{pod.Spec.NodeName}
 			}).Build()
 	}
-	counters, err := metrics.New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	counters := metrics.New(prometheus.NewRegistry())
 	recorder := record.NewFakeRecorder(10)
 	return New(Options{
 		Cache: reader(cached), Live: reader(live), Plans: plans, Compiler: plan.NewCompiler(),

@@ -54,10 +54,7 @@ func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	counters, err := metrics.New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{
 		Cache: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(cached...).Build(),
 		Pods:  pods, Compiler: plan.NewCompiler(), Defaults: plan.KubernetesDefaults(), Metrics: counters, Now: time.Now,

@@ -1,37 +1,40 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent holds the agent's metrics. Their labels are bounded by what the program
-// knows: its node, handlers, results, states and runtime methods. Pods and markers are none.
+// Package agent holds the agent's metrics. The label values are bounded: node, handlers,
+// results, states and runtime methods, never pods or markers.
 package agent
 
 import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// Result is what came of a probe's run, a write or a call, as a label value.
+// Result is the label value for the result of a probe run, a write or a call.
 type Result string
 
-// The results. A run has all of them, everything else ResultSuccess and ResultError.
+// The results. A probe run can have any of them, a write or call only ResultSuccess and
+// ResultError.
 const (
-	// ResultSuccess is a run that the container passed, or a write or call that was done.
+	// ResultSuccess is a run that succeeded, or a completed write or call.
 	ResultSuccess Result = "success"
-	// ResultFailure is a run that the container failed, within its timeout.
+	// ResultFailure is a run that failed within its timeout.
 	ResultFailure Result = "failure"
-	// ResultTimeout is a run that ended without an answer at its timeout.
+	// ResultTimeout is a run that got no response within its timeout.
 	ResultTimeout Result = "timeout"
-	// ResultError is a run, a write or a call that could not be done.
+	// ResultError is a run whose result could not be determined, or a write or call that
+	// failed.
 	ResultError Result = "error"
 )
 
 // Metrics are the agent's metrics. They are safe for concurrent use.
 type Metrics struct {
-	registry prometheus.Registerer
+	factory promauto.Factory
 
 	probes          *prometheus.CounterVec
 	duration        *prometheus.HistogramVec
@@ -45,44 +48,53 @@ type Metrics struct {
 	events          *prometheus.CounterVec
 }
 
-// New makes the metrics and registers them. It panics where registry has them already.
-// Counters whose labels are known start at zero, so that their first increase shows.
+// New creates the metrics in registry. It panics if registry already has metrics of these
+// names. Counters whose label values are known start at zero, so that their first increase
+// is visible.
 func New(registry prometheus.Registerer) *Metrics {
+	factory := promauto.With(registry)
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
 	m := &Metrics{
-		registry: registry,
+		factory: factory,
 		probes: counters("seamark_agent_probes_total",
-			"Runs of probes, by handler and result: success, failure, timeout, or error where nothing could be told.",
+			"Probe runs by handler and result: success, failure, timeout, or error if the result could not be determined.",
 			"handler", "result"),
-		duration: histograms("seamark_agent_probe_duration_seconds",
-			"Duration of one run of a probe, the wait for a free place included.", runBuckets(), "handler"),
-		queueWait: histogram("seamark_agent_exec_queue_wait_seconds",
-			"Time that exec probes wait for a free place.", runBuckets()),
-		transitions: counters("seamark_agent_transitions_total",
-			"Changes of a probe's state, by the new state.", "state"),
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "seamark_agent_probe_duration_seconds",
+			Help: "Duration of a probe run, including the wait for a free exec slot.", Buckets: runBuckets(),
+		}, []string{"handler"}),
+		queueWait: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "seamark_agent_exec_queue_wait_seconds",
+			Help: "Time that exec probes wait for a free exec slot.", Buckets: runBuckets(),
+		}),
+		transitions: counters("seamark_agent_transitions_total", "Probe state transitions by new state.", "state"),
 		reports: counters("seamark_agent_report_writes_total",
-			"Writes of the NodePodProbe's status, by result: success or error.", "result"),
-		reportSize: histogram("seamark_agent_report_size_bytes",
-			"Size of the writes of the NodePodProbe's status.", prometheus.ExponentialBuckets(256, 4, 7)),
-		lastReport: prometheus.NewGauge(prometheus.GaugeOpts{
+			"Writes of the NodePodProbe status by result: success or error.", "result"),
+		reportSize: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "seamark_agent_report_size_bytes",
+			Help: "Size of NodePodProbe status writes.", Buckets: prometheus.ExponentialBuckets(256, 4, 7),
+		}),
+		lastReport: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "seamark_agent_last_report_timestamp_seconds",
-			Help: "When the NodePodProbe's status was last written, as Unix time; 0 before the first write.",
+			Help: "Unix time of the last write of the NodePodProbe status; 0 before the first write.",
 		}),
 		runtimeCalls: counters("seamark_agent_runtime_calls_total",
-			"Calls to the container runtime, by method and result: success, or error, which includes commands that time out.",
+			"Calls to the container runtime by method and result: success or error. A command that times out counts as an error.",
 			"method", "result"),
-		runtimeDuration: histograms("seamark_agent_runtime_call_duration_seconds",
-			"Time until the container runtime answers a call, by method; of a stream, until it is open.",
-			runBuckets(), "method"),
+		runtimeDuration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "seamark_agent_runtime_call_duration_seconds",
+			Help: "Duration of calls to the container runtime by method; for a stream, the time until it is open.", Buckets: runBuckets(),
+		}, []string{"method"}),
 		events: counters("seamark_agent_events_total",
-			"Events on pods, by result: success, or error where the API server refused one.", "result"),
+			"Events written for pods by result: success, or error if the API server rejected the event.", "result"),
 	}
 	m.start()
-	registry.MustRegister(m.probes, m.duration, m.queueWait, m.transitions, m.reports, m.reportSize, m.lastReport,
-		m.runtimeCalls, m.runtimeDuration, m.events)
 	return m
 }
 
-// start makes the series of all label values that are known.
+// start creates the series of all known label values.
 func (m *Metrics) start() {
 	for _, handler := range probe.Handlers() {
 		for _, result := range []Result{ResultSuccess, ResultFailure, ResultTimeout, ResultError} {
@@ -98,44 +110,44 @@ func (m *Metrics) start() {
 	}
 }
 
-// Now is what the agent reads its gauges from, at each scrape.
+// Now holds the functions that provide the values of gauges at each scrape.
 type Now struct {
-	// Planned is how many probes are planned, and Generation that of the plan in force.
+	// Planned returns the number of planned probes, Generation the generation of the plan
+	// that the agent is running.
 	Planned, Generation func() int64
-	// Queued is how many exec probes wait for a free place.
+	// Queued returns the number of exec probes that wait for a free exec slot.
 	Queued func() int
 }
 
-// Watch registers what is read at each scrape, and what stays the same: the node that
-// the agent serves and its version.
+// Watch creates the metrics that are read at each scrape, and the one with the constant
+// labels node and version.
 func (m *Metrics) Watch(node, version string, now Now) {
 	gauge := func(name, help string, labels prometheus.Labels, read func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read))
+		m.factory.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read)
 	}
-	gauge("seamark_agent_info", "The agent's node and version; always 1.",
+	gauge("seamark_agent_info", "Node and version of the agent; always 1.",
 		prometheus.Labels{"node": node, "version": version}, func() float64 { return 1 })
-	gauge("seamark_agent_planned_probes", "Probes in the newest plan.", nil,
+	gauge("seamark_agent_planned_probes", "Probes in the latest plan.", nil,
 		func() float64 { return float64(now.Planned()) })
-	gauge("seamark_agent_plan_generation", "Generation of the plan that is in force; 0 before the first.", nil,
+	gauge("seamark_agent_plan_generation", "Generation of the plan that the agent is running; 0 before the first plan.", nil,
 		func() float64 { return float64(now.Generation()) })
-	gauge("seamark_agent_exec_queue_length", "Exec probes that wait for a free place.", nil,
+	gauge("seamark_agent_exec_queue_length", "Exec probes that wait for a free exec slot.", nil,
 		func() float64 { return float64(now.Queued()) })
 }
 
-// Probed counts one run of a probe.
+// Probed counts a probe run.
 func (m *Metrics) Probed(handler probe.Handler, result Result, took time.Duration) {
 	m.probes.WithLabelValues(string(handler), string(result)).Inc()
 	m.duration.WithLabelValues(string(handler)).Observe(took.Seconds())
 }
 
-// Waited counts the time that an exec probe waited for a free place.
+// Waited records how long an exec probe waited for a free exec slot.
 func (m *Metrics) Waited(d time.Duration) { m.queueWait.Observe(d.Seconds()) }
 
-// Changed counts a change to a state.
+// Changed counts a transition to a state.
 func (m *Metrics) Changed(state string) { m.transitions.WithLabelValues(state).Inc() }
 
-// Reported counts one write of a status of a size in bytes.
+// Reported counts a status write and records its size in bytes.
 func (m *Metrics) Reported(bytes int, err error) {
 	m.reports.WithLabelValues(string(resultOf(err))).Inc()
 	m.reportSize.Observe(float64(bytes))
@@ -150,7 +162,7 @@ func (m *Metrics) RuntimeCalled(method string, took time.Duration, err error) {
 	m.runtimeDuration.WithLabelValues(method).Observe(took.Seconds())
 }
 
-// EventWritten counts an event on a pod.
+// EventWritten counts an event for a pod.
 func (m *Metrics) EventWritten(err error) { m.events.WithLabelValues(string(resultOf(err))).Inc() }
 
 func resultOf(err error) Result {
@@ -160,17 +172,5 @@ func resultOf(err error) Result {
 	return ResultSuccess
 }
 
-// runBuckets are for what takes from half a millisecond to half a minute.
+// runBuckets range from 0.5 ms to about 12 s.
 func runBuckets() []float64 { return prometheus.ExponentialBuckets(0.0005, 2.5, 12) }
-
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-}
-
-func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-}

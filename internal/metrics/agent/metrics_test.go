@@ -16,14 +16,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// all makes every metric, with at least one series each.
+// all creates every metric, with at least one series each.
 func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	m := agent.New(registry)
 	number := func(n int64) func() int64 { return func() int64 { return n } }
 	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: func() int { return 3 }})
-	m.RuntimeCalled("ExecSync", time.Second, errors.New("away"))
+	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
 
@@ -33,27 +33,27 @@ func TestMetrics(t *testing.T) {
 	m.Probed(probe.HandlerExec, agent.ResultTimeout, time.Second)
 	m.Changed("Failed")
 	m.Reported(100, nil)
-	m.Reported(5000, errors.New("away"))
+	m.Reported(5000, errors.New("unavailable"))
 	m.EventWritten(nil)
 	m.Waited(time.Second)
 	const want = `
-# HELP seamark_agent_events_total Events on pods, by result: success, or error where the API server refused one.
+# HELP seamark_agent_events_total Events written for pods by result: success, or error if the API server rejected the event.
 # TYPE seamark_agent_events_total counter
 seamark_agent_events_total{result="error"} 0
 seamark_agent_events_total{result="success"} 1
-# HELP seamark_agent_exec_queue_length Exec probes that wait for a free place.
+# HELP seamark_agent_exec_queue_length Exec probes that wait for a free exec slot.
 # TYPE seamark_agent_exec_queue_length gauge
 seamark_agent_exec_queue_length 3
-# HELP seamark_agent_info The agent's node and version; always 1.
+# HELP seamark_agent_info Node and version of the agent; always 1.
 # TYPE seamark_agent_info gauge
 seamark_agent_info{node="node-1",version="v1"} 1
-# HELP seamark_agent_plan_generation Generation of the plan that is in force; 0 before the first.
+# HELP seamark_agent_plan_generation Generation of the plan that the agent is running; 0 before the first plan.
 # TYPE seamark_agent_plan_generation gauge
 seamark_agent_plan_generation 7
-# HELP seamark_agent_planned_probes Probes in the newest plan.
+# HELP seamark_agent_planned_probes Probes in the latest plan.
 # TYPE seamark_agent_planned_probes gauge
 seamark_agent_planned_probes 12
-# HELP seamark_agent_report_size_bytes Size of the writes of the NodePodProbe's status.
+# HELP seamark_agent_report_size_bytes Size of NodePodProbe status writes.
 # TYPE seamark_agent_report_size_bytes histogram
 seamark_agent_report_size_bytes_bucket{le="256"} 1
 seamark_agent_report_size_bytes_bucket{le="1024"} 1
@@ -65,14 +65,14 @@ seamark_agent_report_size_bytes_bucket{le="1.048576e+06"} 2
 seamark_agent_report_size_bytes_bucket{le="+Inf"} 2
 seamark_agent_report_size_bytes_sum 5100
 seamark_agent_report_size_bytes_count 2
-# HELP seamark_agent_report_writes_total Writes of the NodePodProbe's status, by result: success or error.
+# HELP seamark_agent_report_writes_total Writes of the NodePodProbe status by result: success or error.
 # TYPE seamark_agent_report_writes_total counter
 seamark_agent_report_writes_total{result="error"} 1
 seamark_agent_report_writes_total{result="success"} 1
-# HELP seamark_agent_runtime_calls_total Calls to the container runtime, by method and result: success, or error, which includes commands that time out.
+# HELP seamark_agent_runtime_calls_total Calls to the container runtime by method and result: success or error. A command that times out counts as an error.
 # TYPE seamark_agent_runtime_calls_total counter
 seamark_agent_runtime_calls_total{method="ExecSync",result="error"} 1
-# HELP seamark_agent_transitions_total Changes of a probe's state, by the new state.
+# HELP seamark_agent_transitions_total Probe state transitions by new state.
 # TYPE seamark_agent_transitions_total counter
 seamark_agent_transitions_total{state="Failed"} 1
 seamark_agent_transitions_total{state="Succeeded"} 0
@@ -89,12 +89,12 @@ seamark_agent_transitions_total{state="Unknown"} 0
 	}
 }
 
-// Each kind of probe has a series for each result from the start: an increase from
-// nothing would go unseen.
-func TestRunsStartAtZero(t *testing.T) {
+// TestProbeRunsStartAtZero checks that all series exist from the start: Prometheus does not
+// see the first increase of a series that starts above zero.
+func TestProbeRunsStartAtZero(t *testing.T) {
 	registry, _ := all(t)
 	if n, err := testutil.GatherAndCount(registry, "seamark_agent_probes_total"); err != nil || n != 4*4 {
-		t.Errorf("%d series of runs, %v; want 4 handlers with 4 results each", n, err)
+		t.Errorf("%d series, error %v, want 4 handlers with 4 results each", n, err)
 	}
 }
 
@@ -110,12 +110,12 @@ func TestLastReport(t *testing.T) {
 				return family.GetMetric()[0].GetGauge().GetValue()
 			}
 		}
-		t.Fatal("no time of the last report")
+		t.Fatal("no metric seamark_agent_last_report_timestamp_seconds")
 		return 0
 	}
-	m.Reported(1, errors.New("away"))
+	m.Reported(1, errors.New("unavailable"))
 	if got := last(); got != 0 {
-		t.Errorf("last report at %v after a failed one, want 0", got)
+		t.Errorf("last report at %v after a failed write, want 0", got)
 	}
 	before := float64(time.Now().Unix())
 	m.Reported(1, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// noResult stands for the state of a planned probe of which nothing is reported yet.
+// noResult is the state of a planned probe that has no reported state yet.
 const noResult v1alpha1.ProbeState = "NoResult"
 
 // probe is one probe of one marker.
@@ -17,25 +17,25 @@ type probe struct {
 	probeid.ID
 }
 
-// tally is how many pods are in each state.
+// tally is the number of pods per state.
 type tally map[v1alpha1.ProbeState]int
 
 func newTally() tally {
 	return tally{v1alpha1.ProbeSucceeded: 0, v1alpha1.ProbeFailed: 0, v1alpha1.ProbeUnknown: 0, noResult: 0}
 }
 
-// Provided is a pod that the provider of a virtual kubelet probes.
+// Provided is a pod that the provider of a virtual node probes.
 type Provided struct {
-	// Namespace is the pod's.
+	// Namespace of the pod.
 	Namespace string
-	// States has every probe that is planned for the pod; the state is empty where the
-	// provider has told none yet.
+	// States holds every probe that is planned for the pod. The state is empty if the
+	// provider has not reported one yet.
 	States map[probeid.ID]v1alpha1.ProbeState
 }
 
-// census counts the pods by the states of their planned probes, those of agents and those
-// of providers. Every probe of every marker is in it, with all states, and no others are:
-// a probe whose marker has gone isn't counted, whatever is still planned or reported of it.
+// census counts pods by the states of their planned probes, as reported by agents and
+// providers. It covers exactly the probes of the existing markers: probes of a deleted
+// marker that are still planned or reported are not counted.
 func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, provided []Provided) map[probe]tally {
 	all := make(map[probe]tally)
 	for i := range markers {
@@ -57,7 +57,7 @@ func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, pr
 	return all
 }
 
-// countNode adds the pods of one node. A state that is no longer planned counts for nothing.
+// countNode adds the pods of one node. Reported states that are no longer planned are ignored.
 func countNode(all map[probe]tally, npp *v1alpha1.NodePodProbe) {
 	reports := make(map[string][]v1alpha1.ContainerProbeState, len(npp.Status.PodProbeStatuses))
 	for i := range npp.Status.PodProbeStatuses {
@@ -86,7 +86,7 @@ func stateOf(states []v1alpha1.ContainerProbeState, name string) v1alpha1.ProbeS
 	return noResult
 }
 
-// known returns the state, if it is one that there is.
+// known returns the state, or noResult if it is not a valid one.
 func known(state v1alpha1.ProbeState) v1alpha1.ProbeState {
 	switch state {
 	case v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown:
@@ -105,8 +105,8 @@ func probesOf(npp *v1alpha1.NodePodProbe) int {
 	return n
 }
 
-// inForce tells whether the agent has the node's newest plan in force. An agent that has
-// seen a newer one than npp shows has it too.
+// inForce reports whether the agent runs the node's latest plan. This includes an agent
+// that is ahead of a stale npp.
 func inForce(npp *v1alpha1.NodePodProbe) bool {
 	return npp.Status.ObservedGeneration >= npp.Generation
 }

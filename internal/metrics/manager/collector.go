@@ -15,62 +15,60 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// scrapeTimeout bounds the reads of one scrape. They go to the caches.
+// scrapeTimeout limits the reads of one scrape, which go to the caches.
 const scrapeTimeout = 5 * time.Second
 
-// CollectorOptions are what a Collector reads. All are required but Provided.
-type CollectorOptions struct {
-	// Cache reads markers and NodePodProbes. What it returns is not changed.
-	Cache client.Reader
-	// Provided returns the pods that providers of virtual kubelets probe; nil where none
-	// do.
+// Caches are what the metrics are read from at each scrape. All fields are required except
+// Provided.
+type Caches struct {
+	// Reader lists markers and NodePodProbes. The results are not modified.
+	Reader client.Reader
+	// Provided returns the pods that providers of virtual nodes probe. Nil means none.
 	Provided func(context.Context) ([]Provided, error)
-	// Pending knows how long plans wait for their agents.
+	// Pending tracks how long plans wait for their agents.
 	Pending *Pending
-	// Leads is closed once this manager leads. Before, the collector has no series, so that
-	// the managers of a cluster together tell everything once.
+	// Leads is closed when this manager becomes the leader. Until then there are no series,
+	// so that each value is exported by one manager of the cluster only.
 	Leads <-chan struct{}
 }
 
-// Collector counts, at each scrape, what the caches of the leading manager hold: pods by
-// marker, probe and state, and nodes by their plans. It keeps nothing, so a series goes
-// with the marker or node that it speaks of. A scrape takes time in proportion to the
-// planned probes of the cluster.
-type Collector struct {
-	CollectorOptions
+// collector counts, at each scrape, pods by marker, probe and state, and nodes by their
+// plans. It stores nothing, so a series disappears with its marker or node. The cost of a
+// scrape is proportional to the number of planned probes in the cluster.
+type collector struct {
+	Caches
 	pods, planned, waits, plans *prometheus.Desc
 }
 
-var _ prometheus.Collector = (*Collector)(nil)
+var _ prometheus.Collector = (*collector)(nil)
 
-// NewCollector returns a Collector, to be registered.
-func NewCollector(options CollectorOptions) *Collector {
-	return &Collector{
-		CollectorOptions: options,
+func newCollector(caches Caches) *collector {
+	return &collector{
+		Caches: caches,
 		pods: prometheus.NewDesc("seamark_manager_probed_pods",
-			"Pods that a probe is planned for, by the state reported of it: Succeeded, Failed, Unknown, or NoResult before the first. From the leader alone.",
+			"Pods with a planned probe by reported state: Succeeded, Failed, Unknown, or NoResult before the first report. Exported by the leader only.",
 			[]string{"namespace", "marker", "probe", "state"}, nil),
 		planned: prometheus.NewDesc("seamark_manager_node_planned_probes",
-			"Probes in the plan of a node; none for a node without any. From the leader alone.",
+			"Probes in the plan of a node; no series for a node without probes. Exported by the leader only.",
 			[]string{"node"}, nil),
 		waits: prometheus.NewDesc("seamark_manager_node_plan_pending_seconds",
-			"How long a node's agent has put no newer plan in force though there is one; none for a node whose plan is in force. From the leader alone.",
+			"Time for which a newer plan has been available while the node's agent has not advanced to a newer one; no series for a node whose agent runs the latest plan. Exported by the leader only.",
 			[]string{"node"}, nil),
 		plans: prometheus.NewDesc("seamark_manager_plans",
-			"NodePodProbes, by whether the agent has the newest plan in force: true or false. From the leader alone.",
+			"NodePodProbes by whether the agent runs the latest plan: true or false. Exported by the leader only.",
 			[]string{"in_force"}, nil),
 	}
 }
 
-// Describe tells what Collect may send.
-func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
+// Describe sends the descriptions of all metrics.
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{c.pods, c.planned, c.waits, c.plans} {
 		descs <- desc
 	}
 }
 
-// Collect sends what the caches hold now, if this manager leads.
-func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
+// Collect sends the current metrics if this manager is the leader.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	select {
 	case <-c.Leads:
 	default:
@@ -79,20 +77,20 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var markers v1alpha1.PodProbeMarkerList
-	if err := c.Cache.List(ctx, &markers); err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("listing the markers: %w", err))
+	if err := c.Reader.List(ctx, &markers); err != nil {
+		metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("list markers: %w", err))
 		return
 	}
 	var plans v1alpha1.NodePodProbeList
-	if err := c.Cache.List(ctx, &plans); err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.plans, fmt.Errorf("listing the NodePodProbes: %w", err))
+	if err := c.Reader.List(ctx, &plans); err != nil {
+		metrics <- prometheus.NewInvalidMetric(c.plans, fmt.Errorf("list NodePodProbes: %w", err))
 		return
 	}
 	var provided []Provided
 	if c.Provided != nil {
 		var err error
 		if provided, err = c.Provided(ctx); err != nil {
-			metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("listing the pods of providers: %w", err))
+			metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("list pods of virtual nodes: %w", err))
 			return
 		}
 	}
@@ -107,14 +105,14 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	for node, age := range c.Pending.Ages() {
 		send(c.waits, age.Seconds(), node)
 	}
-	standing := map[bool]int{true: 0, false: 0}
+	byInForce := map[bool]int{true: 0, false: 0}
 	for i := range plans.Items {
-		standing[inForce(&plans.Items[i])]++
+		byInForce[inForce(&plans.Items[i])]++
 		if n := probesOf(&plans.Items[i]); n > 0 {
 			send(c.planned, float64(n), plans.Items[i].Name)
 		}
 	}
-	for in, n := range standing {
+	for in, n := range byInForce {
 		send(c.plans, float64(n), strconv.FormatBool(in))
 	}
 }

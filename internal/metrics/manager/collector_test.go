@@ -25,7 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// npp is a NodePodProbe that plans the probes for each of the pods, of the namespace ns.
+// npp returns a NodePodProbe that plans the pods, which are in namespace ns.
 func npp(node string, generation, observed int64, pods ...v1alpha1.PodProbe) *v1alpha1.NodePodProbe {
 	return &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: node, UID: types.UID("uid-" + node), Generation: generation},
@@ -42,7 +42,7 @@ func pod(name string, probes ...string) v1alpha1.PodProbe {
 	return p
 }
 
-func says(npp *v1alpha1.NodePodProbe, pod, probe string, state v1alpha1.ProbeState) *v1alpha1.NodePodProbe {
+func reported(npp *v1alpha1.NodePodProbe, pod, probe string, state v1alpha1.ProbeState) *v1alpha1.NodePodProbe {
 	npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
 		Namespace: "ns", Name: pod, UID: pod, ProbeStates: []v1alpha1.ContainerProbeState{{Name: probe, State: state}},
 	})
@@ -63,36 +63,36 @@ func TestCensus(t *testing.T) {
 		provided []Provided
 		want     map[probe]tally
 	}{
-		"nothing":          {want: map[probe]tally{}},
-		"no pods":          {markers: marker, want: of(0, 0, 0, 0)},
-		"no result as yet": {markers: marker, plans: []*v1alpha1.NodePodProbe{npp("a", 1, 1, pod("x", "web#p"))}, want: of(0, 0, 0, 1)},
-		"every state, on two nodes": {
+		"no markers":    {want: map[probe]tally{}},
+		"no pods":       {markers: marker, want: of(0, 0, 0, 0)},
+		"no result yet": {markers: marker, plans: []*v1alpha1.NodePodProbe{npp("a", 1, 1, pod("x", "web#p"))}, want: of(0, 0, 0, 1)},
+		"every state on two nodes": {
 			markers: marker,
 			plans: []*v1alpha1.NodePodProbe{
-				says(says(npp("a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Succeeded"), "y", "web#p", "Failed"),
-				says(says(npp("b", 1, 1, pod("v", "web#p"), pod("w", "web#p")), "v", "web#p", "Unknown"), "w", "web#p", "Succeeded"),
+				reported(reported(npp("a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Succeeded"), "y", "web#p", "Failed"),
+				reported(reported(npp("b", 1, 1, pod("v", "web#p"), pod("w", "web#p")), "v", "web#p", "Unknown"), "w", "web#p", "Succeeded"),
 			},
 			want: of(2, 1, 1, 0),
 		},
-		"a state that is no longer planned": {
+		"state no longer planned": {
 			markers: marker,
-			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 2, 1), "x", "web#p", "Succeeded")},
+			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 2, 1), "x", "web#p", "Succeeded")},
 			want:    of(0, 0, 0, 0),
 		},
-		"a probe of a marker that has gone": {
-			plans: []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
+		"deleted marker": {
+			plans: []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
 			want:  map[probe]tally{},
 		},
-		"a marker of the name in another namespace": {
+		"same marker name in another namespace": {
 			markers: []v1alpha1.PodProbeMarker{*builders.Marker("other", "web").Probe(builders.Probe("p")).Build()},
-			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
+			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
 			want: map[probe]tally{
 				{namespace: "other", ID: web.ID}: newTally(),
 			},
 		},
-		"of agents and of providers": {
+		"agents and providers": {
 			markers: marker,
-			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Failed")},
+			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Failed")},
 			provided: []Provided{
 				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: "Succeeded"}},
 				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: ""}},
@@ -100,9 +100,9 @@ func TestCensus(t *testing.T) {
 			},
 			want: of(1, 1, 0, 1),
 		},
-		"a state that is none, and a name that is none": {
+		"invalid state and name": {
 			markers: marker,
-			plans:   []*v1alpha1.NodePodProbe{says(npp("a", 1, 1, pod("x", "web#p", "web")), "x", "web#p", "Perhaps")},
+			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p", "web")), "x", "web#p", "Perhaps")},
 			want:    of(0, 0, 0, 1),
 		},
 	}
@@ -136,16 +136,16 @@ func TestPending(t *testing.T) {
 	now = now.Add(second)
 	ages(map[string]time.Duration{"a": second, "b": second})
 
-	// A newer plan beside the same one in force changes nothing.
+	// A newer plan does not restart the wait.
 	p.OnUpdate(nil, npp("a", 3, 1))
 	ages(map[string]time.Duration{"a": second, "b": second})
-	// A step forward begins anew.
+	// An agent that advances restarts the wait.
 	p.OnUpdate(nil, npp("a", 3, 2))
 	ages(map[string]time.Duration{"a": 0, "b": second})
 	p.OnUpdate(nil, npp("a", 3, 3))
 	ages(map[string]time.Duration{"b": second})
 
-	// So does another object of the name.
+	// A recreated object restarts it too.
 	again := npp("b", 1, 0)
 	again.UID = "later"
 	p.OnUpdate(nil, again)
@@ -154,14 +154,14 @@ func TestPending(t *testing.T) {
 	ages(map[string]time.Duration{})
 }
 
-// brokenCache can't be read.
+// brokenCache fails to list.
 type brokenCache struct{ client.Reader }
 
 func (brokenCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("no cache")
 }
 
-// registered registers all that the manager has, of a collector that reads the objects.
+// registered returns a registry with all metrics of a manager whose caches hold the objects.
 func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *prometheus.Registry {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -175,12 +175,9 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 	}
 	pending.now = func() time.Time { return start.Add(90 * time.Second) }
 	registry := prometheus.NewPedanticRegistry()
-	if _, err := New(registry); err != nil {
-		t.Fatal(err)
-	}
-	registry.MustRegister(Info("v1"), NewCollector(CollectorOptions{
-		Cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
-	}))
+	New(registry).Watch("v1", Caches{
+		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
+	})
 	return registry
 }
 
@@ -188,7 +185,7 @@ func TestCollector(t *testing.T) {
 	leads := make(chan struct{})
 	registry := registered(t, leads,
 		builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
-		says(npp("node-a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Failed"),
+		reported(npp("node-a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Failed"),
 		npp("node-b", 4, 3), npp("node-c", 1, 1),
 	)
 	names := []string{
@@ -196,21 +193,21 @@ func TestCollector(t *testing.T) {
 		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans",
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
-		t.Errorf("before it leads: %v", err)
+		t.Errorf("series of a manager that does not lead: %v", err)
 	}
 	close(leads)
 	const want = `
-# HELP seamark_manager_node_plan_pending_seconds How long a node's agent has put no newer plan in force though there is one; none for a node whose plan is in force. From the leader alone.
+# HELP seamark_manager_node_plan_pending_seconds Time for which a newer plan has been available while the node's agent has not advanced to a newer one; no series for a node whose agent runs the latest plan. Exported by the leader only.
 # TYPE seamark_manager_node_plan_pending_seconds gauge
 seamark_manager_node_plan_pending_seconds{node="node-b"} 90
-# HELP seamark_manager_node_planned_probes Probes in the plan of a node; none for a node without any. From the leader alone.
+# HELP seamark_manager_node_planned_probes Probes in the plan of a node; no series for a node without probes. Exported by the leader only.
 # TYPE seamark_manager_node_planned_probes gauge
 seamark_manager_node_planned_probes{node="node-a"} 2
-# HELP seamark_manager_plans NodePodProbes, by whether the agent has the newest plan in force: true or false. From the leader alone.
+# HELP seamark_manager_plans NodePodProbes by whether the agent runs the latest plan: true or false. Exported by the leader only.
 # TYPE seamark_manager_plans gauge
 seamark_manager_plans{in_force="false"} 1
 seamark_manager_plans{in_force="true"} 2
-# HELP seamark_manager_probed_pods Pods that a probe is planned for, by the state reported of it: Succeeded, Failed, Unknown, or NoResult before the first. From the leader alone.
+# HELP seamark_manager_probed_pods Pods with a planned probe by reported state: Succeeded, Failed, Unknown, or NoResult before the first report. Exported by the leader only.
 # TYPE seamark_manager_probed_pods gauge
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Failed"} 1
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="NoResult"} 1
@@ -225,12 +222,12 @@ seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Unknown
 	}
 }
 
-func TestCollectorOfABrokenCache(t *testing.T) {
+func TestCollectorReportsListErrors(t *testing.T) {
 	leads := make(chan struct{})
 	close(leads)
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(NewCollector(CollectorOptions{Cache: brokenCache{}, Pending: NewPending(time.Now), Leads: leads}))
-	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "listing the markers: no cache") {
-		t.Errorf("error %v, want one that says what could not be read", err)
+	registry.MustRegister(newCollector(Caches{Reader: brokenCache{}, Pending: NewPending(time.Now), Leads: leads}))
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "list markers: no cache") {
+		t.Errorf("error %v, want one that names the failed list", err)
 	}
 }

@@ -1,18 +1,17 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds the metrics that are the manager's own: how often it writes, how
-// long a report takes to become a mark, and, read at each scrape, in which states the pods
-// are and which plans are in force. Queues, reconciles and requests are counted by
-// controller-runtime and client-go. Labels name markers, probes and nodes, never pods.
+// Package manager holds the manager's own metrics: how often it writes, how long a report
+// takes to become a mark and, read at each scrape, the states of the pods and the nodes
+// whose agent does not run the latest plan. controller-runtime and client-go count queues,
+// reconciles and requests. Label values are names of markers, probes and nodes, never pods.
 package manager
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // The values of the label operation of plan writes.
@@ -29,33 +28,37 @@ const (
 	MarkFailed  = "failed"
 )
 
-// Metrics are what the manager counts as it works. No label holds the name of an object.
+// Metrics are the counters of the manager's work. No label value is an object's name.
 type Metrics struct {
+	registry prometheus.Registerer
+
 	planWrites   *prometheus.CounterVec
 	markWrites   *prometheus.CounterVec
 	statusWrites prometheus.Counter
 	reportToMark prometheus.Histogram
 }
 
-// New makes the metrics and registers them. It returns an error where the registry
-// has metrics of these names.
-func New(registry prometheus.Registerer) (*Metrics, error) {
+// New creates the metrics in registry. It panics if registry already has metrics of these
+// names.
+func New(registry prometheus.Registerer) *Metrics {
+	factory := promauto.With(registry)
 	m := &Metrics{
-		planWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+		registry: registry,
+		planWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_plan_writes_total",
-			Help: "NodePodProbes that the manager created, replaced the plan of, or deleted.",
+			Help: "Writes of NodePodProbes by operation: create, replace (of the plan) or delete.",
 		}, []string{"operation"}),
-		markWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+		markWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_total",
-			Help: "Applies of a pod's marks: written, refused because the pod is gone, or failed.",
+			Help: "Applies of pod marks by result: written, gone (the pod no longer exists) or failed.",
 		}, []string{"result"}),
-		statusWrites: prometheus.NewCounter(prometheus.CounterOpts{
+		statusWrites: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_marker_status_writes_total",
-			Help: "Writes of a PodProbeMarker's status.",
+			Help: "Writes of PodProbeMarker status.",
 		}),
-		reportToMark: prometheus.NewHistogram(prometheus.HistogramOpts{
+		reportToMark: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "seamark_manager_report_to_mark_seconds",
-			Help:    "Time from a reported state's arrival at the manager to the write of the pod's marks.",
+			Help:    "Time from the arrival of a reported state at the manager to the write of the pod's marks.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 	}
@@ -65,22 +68,17 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 	for _, result := range []string{MarkWritten, MarkGone, MarkFailed} {
 		m.markWrites.WithLabelValues(result)
 	}
-	err := errors.Join(
-		registry.Register(m.planWrites), registry.Register(m.markWrites),
-		registry.Register(m.statusWrites), registry.Register(m.reportToMark),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("registering the manager's metrics: %w", err)
-	}
-	return m, nil
+	return m
 }
 
-// Info returns the metric that tells the program's version, to be registered.
-func Info(version string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seamark_manager_info", Help: "The manager's version; always 1.",
+// Watch creates the metrics that are read from the caches at each scrape, and the one
+// with the constant label version.
+func (m *Metrics) Watch(version string, caches Caches) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seamark_manager_info", Help: "Version of the manager; always 1.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 })
+	m.registry.MustRegister(newCollector(caches))
 }
 
 // PlanWritten counts a write of a NodePodProbe.

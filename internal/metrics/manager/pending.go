@@ -13,20 +13,20 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// wait is a plan that its agent has not put in force.
+// wait is a plan that its agent does not run yet.
 type wait struct {
-	// uid is the NodePodProbe.
+	// uid of the NodePodProbe.
 	uid types.UID
-	// observed is the generation that the agent has in force.
+	// observed is the generation that the agent runs.
 	observed int64
-	// since is when a newer one was first seen beside it.
+	// since is when a newer generation was first seen.
 	since time.Time
 }
 
-// Pending knows how long nodes wait for their agents: since when a newer plan stands than
-// the one in force. An agent that puts any newer plan in force makes the wait begin anew,
-// so that a busy one that is a step behind is not taken for one that is stuck. It takes in
-// the events of an informer of NodePodProbes, and keeps what waits alone.
+// Pending tracks how long each node's agent has not run the latest plan. The wait restarts
+// when the agent advances to any newer plan, so that an agent that is busy but keeps up is
+// not reported as stuck. It handles the events of a NodePodProbe informer and stores only
+// nodes that wait.
 type Pending struct {
 	now func() time.Time
 
@@ -36,19 +36,19 @@ type Pending struct {
 
 var _ toolscache.ResourceEventHandler = (*Pending)(nil)
 
-// NewPending returns a Pending to which no node waits. Now is its clock.
+// NewPending returns a Pending without waiting nodes. Now is its clock.
 func NewPending(now func() time.Time) *Pending {
 	return &Pending{now: now, waits: make(map[string]wait)}
 }
 
-// OnAdd takes in a NodePodProbe that is new, or that the informer found at its start:
-// its wait counts from then.
+// OnAdd handles a NodePodProbe that is new or that the informer listed at its start. Its
+// wait starts now.
 func (p *Pending) OnAdd(object any, _ bool) { p.see(object) }
 
-// OnUpdate takes in a changed NodePodProbe.
+// OnUpdate handles a changed NodePodProbe.
 func (p *Pending) OnUpdate(_, object any) { p.see(object) }
 
-// OnDelete takes in that a NodePodProbe has gone.
+// OnDelete handles a deleted NodePodProbe.
 func (p *Pending) OnDelete(object any) {
 	if unseen, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unseen.Obj
@@ -78,7 +78,7 @@ func (p *Pending) see(object any) {
 	p.waits[npp.Name] = wait{uid: npp.UID, observed: npp.Status.ObservedGeneration, since: p.now()}
 }
 
-// Ages returns how long each node that waits has waited.
+// Ages returns how long each waiting node has waited.
 func (p *Pending) Ages() map[string]time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
