@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// BinariesVariable names the environment variable that holds the folder of etcd and
-// kube-apiserver. Unset, it is .cluster/bin in the module's root.
+// BinariesVariable is the name of the environment variable with the folder of etcd and
+// kube-apiserver. The default is .cluster/bin in the module's root.
 const BinariesVariable = "SEAMARK_CLUSTER_BIN"
 
 const modulePath = "github.com/seamark-dev/seamark"
 
-// ModuleRoot returns the folder of the module's go.mod, found upwards from the working
-// folder, which in a test is the folder of its package.
+// ModuleRoot returns the folder of the module's go.mod. It searches from the working
+// directory upwards, which in a test is the folder of its package.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -38,7 +38,7 @@ func ModuleRoot() (string, error) {
 			return "", fmt.Errorf("find the module's root: %w", err)
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("find the module's root: no go.mod of %s in %s or above it", modulePath, start)
+			return "", fmt.Errorf("find the module's root: no go.mod of %s in %s or its parents", modulePath, start)
 		}
 	}
 }
@@ -63,18 +63,17 @@ func findBinaries() (string, error) {
 	return dir, nil
 }
 
-// wrapper is a script that starts a program which the kernel ends when the test
-// process ends. A test process that panics, times out or is killed cannot do that. The
-// signal is KILL, since an API server that is told to end while its etcd ends as well
-// may wait for ever.
+// wrapper is a script that starts a program. The kernel kills the program when the test
+// process ends, because a test process that panics, times out or is killed can't do it. The
+// signal is KILL: an API server that is terminated together with its etcd may wait forever.
 const wrapper = `#!/bin/sh
 exec %s --pdeathsig KILL -- %s "$@"
 `
 
 type wrappedBinaries struct{ etcd, apiServer string }
 
-// wrapBinaries returns the paths by which to start the programs of the folder bin.
-// Without setpriv on the machine they are the programs themselves.
+// wrapBinaries writes start scripts for the programs in the folder bin and returns their
+// paths. If the machine has no setpriv, it returns the paths of the programs.
 func wrapBinaries(bin, dir string) (wrappedBinaries, error) {
 	wrapped := wrappedBinaries{
 		etcd:      filepath.Join(bin, "etcd"),
@@ -82,7 +81,7 @@ func wrapBinaries(bin, dir string) (wrappedBinaries, error) {
 	}
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
-		return wrapped, nil //nolint:nilerr // The programs run without it as well.
+		return wrapped, nil //nolint:nilerr // The programs also run without it.
 	}
 	for _, path := range []*string{&wrapped.etcd, &wrapped.apiServer} {
 		script := filepath.Join(dir, filepath.Base(*path))
@@ -95,7 +94,7 @@ func wrapBinaries(bin, dir string) (wrappedBinaries, error) {
 	return wrapped, nil
 }
 
-// quote makes one word of text for the shell.
+// quote quotes text as one word for the shell.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

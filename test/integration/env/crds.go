@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// crdBases is where the generated CRDs are, from the module's root.
+// crdBases is the folder of the generated CRDs, relative to the module's root.
 const crdBases = "config/crd/bases"
 
 func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -31,9 +31,9 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// ReadCRDs returns the CRDs in the YAML files of the folder, in the order of the
-// files' names. An empty path means config/crd/bases; a relative path starts at the
-// module's root. Fields that a CRD does not have are refused.
+// ReadCRDs returns the CRDs in the YAML files of the folder, in the order of the file names.
+// An empty path means config/crd/bases; a relative path starts at the module's root. Unknown
+// fields are an error.
 func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if dir == "" {
 		dir = crdBases
@@ -67,8 +67,8 @@ func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds
-// to the status and, but for the types and what is required, without validation.
+// Upstream returns the CRD as OpenKruise has it: without the status fields that Seamark adds,
+// and without validation except for types and required fields.
 func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	for i := range crd.Spec.Versions {
@@ -88,7 +88,7 @@ func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return crd
 }
 
-// additions are the status fields of a kind that upstream does not have.
+// additions returns the status fields of a kind that Seamark adds.
 func additions(kind string) []string {
 	switch kind {
 	case "PodProbeMarker":
@@ -100,8 +100,8 @@ func additions(kind string) []string {
 	}
 }
 
-// stripRules takes everything off a schema, and off all below it, that refuses a value
-// of the right type. What a structural schema must have remains.
+// stripRules removes from a schema, recursively, everything that rejects a value of the right
+// type. What a structural schema requires remains.
 func stripRules(schema *apiextensionsv1.JSONSchemaProps) {
 	schema.XValidations = nil
 	schema.XListType, schema.XListMapKeys = nil, nil

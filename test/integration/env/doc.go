@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package env starts a real API server and its etcd for integration tests, with
-// Seamark's CRDs installed and RBAC in force, and stops both when the tests end,
-// however they end.
+// Package env starts a real API server and etcd for integration tests, with Seamark's CRDs
+// installed and RBAC enabled. Both stop when the tests end, even if the test process crashes.
 //
-// A test package starts one API server in TestMain with [Main] and gives each test a
-// namespace of its own. Nothing but the API server runs: no controller, scheduler or
-// kubelet, so nodes and pods are objects that the test writes itself.
+// A test package starts one API server in TestMain with [Main] and creates a namespace for
+// each test. Only the API server runs: there is no controller, scheduler or kubelet, so the
+// tests create nodes and pods as plain objects.
 package env

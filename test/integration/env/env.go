@@ -22,20 +22,20 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// startTimeout bounds the start of etcd and of the API server, each. A machine whose
-// cores are busy with other tests is slow, not broken.
+// startTimeout is the timeout for the start of etcd, and for that of the API server. It
+// allows for a machine that is busy with other tests.
 const startTimeout = 90 * time.Second
 
 // Env is a running API server.
 type Env struct {
-	// Config reaches the API server as a member of system:masters, to whom neither
-	// RBAC nor priority and fairness apply, and has no client-side rate limit.
+	// Config authenticates as a member of system:masters, to which neither RBAC nor priority
+	// and fairness apply. It has no client-side rate limit.
 	Config *rest.Config
-	// Scheme knows the types of Kubernetes, of CRDs and of Seamark.
+	// Scheme has the types of Kubernetes, of CRDs and of Seamark.
 	Scheme *runtime.Scheme
-	// Client reads and writes directly, without a cache, with Config.
+	// Client uses Config, without a cache.
 	Client client.WithWatch
-	// CRDs are the CRDs that are installed, as they were sent.
+	// CRDs are the installed CRDs, as they were sent.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
 	environment *envtest.Environment
@@ -51,15 +51,14 @@ type options struct {
 	noCRDs   bool
 }
 
-// CRDDir installs the CRDs of the folder in place of those in config/crd/bases. A
-// relative path starts at the module's root.
+// CRDDir installs the CRDs of the folder instead of those in config/crd/bases. A relative
+// path starts at the module's root.
 func CRDDir(dir string) Option {
 	return func(o *options) { o.crdDir = dir }
 }
 
-// UpstreamCRDs installs the CRDs with the fields that OpenKruise's have and no more,
-// and without Seamark's validation rules: what a cluster has that was set up for
-// OpenKruise. See [Upstream].
+// UpstreamCRDs installs the CRDs of OpenKruise: only their fields, and no validation rules of
+// Seamark. See [Upstream].
 func UpstreamCRDs() Option {
 	return func(o *options) { o.upstream = true }
 }
@@ -83,8 +82,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Main is the whole of a package's TestMain: it starts an API server, hands it to use,
-// runs the tests and stops the server. It exits the process.
+// Main implements TestMain: it starts an API server, passes it to use, runs the tests, stops
+// the server and exits the process.
 func Main(m *testing.M, use func(*Env), opts ...Option) {
 	os.Exit(run(m, use, opts))
 }
@@ -120,8 +119,8 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	return e
 }
 
-// New starts etcd and an API server, installs the CRDs and waits until they are
-// served. The caller calls Stop.
+// New starts etcd and an API server, installs the CRDs and waits until they are served. The
+// caller must call Stop.
 func New(opts ...Option) (*Env, error) {
 	var o options
 	for _, opt := range opts {
@@ -141,7 +140,7 @@ func New(opts ...Option) (*Env, error) {
 	}
 	dir, err := os.MkdirTemp("", "seamark-integration-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for etcd and the API server: %w", err)
+		return nil, fmt.Errorf("create a folder for etcd and the API server: %w", err)
 	}
 	e := &Env{Scheme: scheme, CRDs: crds, dir: dir}
 	if err := e.start(binaries); err != nil {
@@ -158,7 +157,7 @@ func (e *Env) start(binaries string) error {
 	e.environment = &envtest.Environment{
 		Scheme: e.Scheme,
 		CRDs:   deepCopies(e.CRDs),
-		// A developer's own cluster is never touched, whatever their environment says.
+		// Never use a developer's own cluster, even if the environment asks for it.
 		UseExistingCluster:       ptr.To(false),
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
@@ -170,7 +169,7 @@ func (e *Env) start(binaries string) error {
 	server.CertDir = filepath.Join(e.dir, "apiserver-data")
 	for _, sub := range []string{plane.Etcd.DataDir, server.CertDir} {
 		if err := os.Mkdir(sub, 0o700); err != nil {
-			return fmt.Errorf("make a folder for etcd and the API server: %w", err)
+			return fmt.Errorf("create a folder for etcd and the API server: %w", err)
 		}
 	}
 	if e.Config, err = e.environment.Start(); err != nil {
@@ -183,7 +182,7 @@ func (e *Env) start(binaries string) error {
 	return nil
 }
 
-// Stop ends the API server and etcd and removes what they wrote.
+// Stop stops the API server and etcd and removes their data.
 func (e *Env) Stop() error {
 	var errs []error
 	if e.environment != nil {
@@ -197,7 +196,7 @@ func (e *Env) Stop() error {
 	return errors.Join(errs...)
 }
 
-// StopAPIServer ends the API server alone: clients lose their connections and get none
+// StopAPIServer stops only the API server: clients lose their connections and can't connect
 // until StartAPIServer.
 func (e *Env) StopAPIServer() error {
 	if err := e.environment.ControlPlane.GetAPIServer().Stop(); err != nil {
@@ -206,8 +205,8 @@ func (e *Env) StopAPIServer() error {
 	return nil
 }
 
-// StartAPIServer starts the API server again after StopAPIServer, at the same address
-// and with the same certificates and data, and returns once it is healthy.
+// StartAPIServer starts the API server after StopAPIServer, with the same address,
+// certificates and data, and waits until it is healthy.
 func (e *Env) StartAPIServer() error {
 	if err := e.environment.ControlPlane.GetAPIServer().Start(); err != nil {
 		return fmt.Errorf("start the API server: %w", err)

@@ -30,8 +30,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// crashVariable makes the test binary start an API server, print the processes it has
-// started and end without stopping them.
+// crashVariable is the name of an environment variable that makes the test binary start an
+// API server, print its child processes and exit without stopping them.
 const crashVariable = "SEAMARK_TEST_CRASH"
 
 func TestMain(m *testing.M) {
@@ -41,17 +41,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crash is the main function of the child process in TestProcessesEndWithACrashedTest.
+// crash is the main function of the child process in TestCrashedTestLeavesNoProcesses.
 func crash() {
 	if _, err := env.New(env.NoCRDs()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Println(children(os.Getpid()))
-	panic("as a test that times out")
+	panic("simulated test timeout")
 }
 
-// children returns the processes that pid has started, as words.
+// children returns the IDs of the child processes of pid, separated by spaces.
 func children(pid int) string {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -68,10 +68,10 @@ func children(pid int) string {
 	return strings.Join(all, " ")
 }
 
-func TestProcessesEndWithACrashedTest(t *testing.T) {
+func TestCrashedTestLeavesNoProcesses(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Fatal("setpriv, of util-linux, is needed for processes to end with a crashed test:", err)
+		t.Fatal("setpriv of util-linux is required to end processes with a crashed test:", err)
 	}
 	var stdout, stderr bytes.Buffer
 	child := exec.CommandContext(t.Context(), os.Args[0])
@@ -80,28 +80,27 @@ func TestProcessesEndWithACrashedTest(t *testing.T) {
 	err := child.Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		t.Fatalf("child ended with %v, want an exit code of a panic; it printed: %s", err, stderr.String())
+		t.Fatalf("child exited with %v, want the exit code of a panic; stderr: %s", err, stderr.String())
 	}
 	started := strings.Fields(stdout.String())
 	if len(started) != 2 {
-		t.Fatalf("child started the processes %v, want etcd and the API server; it printed: %s", started, stderr.String())
+		t.Fatalf("child started the processes %v, want etcd and the API server; stderr: %s", started, stderr.String())
 	}
 	for _, word := range started {
 		pid, err := strconv.Atoi(word)
 		if err != nil {
-			t.Fatal("process id of a child:", err)
+			t.Fatal("parse process ID:", err)
 		}
 		err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 			return !alive(pid), nil
 		})
 		if err != nil {
-			t.Errorf("process %d has not ended with the test that started it: %v", pid, err)
+			t.Errorf("process %d still runs after the test that started it: %v", pid, err)
 		}
 	}
 }
 
-// alive tells whether the process runs. One that has ended and that nobody has waited
-// for does not.
+// alive reports whether the process runs. A zombie does not.
 func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
@@ -114,23 +113,23 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(state, "Z")
 }
 
-func TestMissingBinariesSayWhatToDo(t *testing.T) {
+func TestErrorForMissingBinaries(t *testing.T) {
 	t.Setenv(env.BinariesVariable, t.TempDir())
 	_, err := env.New()
 	if err == nil {
-		t.Fatal("an environment started without etcd")
+		t.Fatal("the environment started without etcd")
 	}
 	for _, want := range []string{"no etcd in", "make test-integration", env.BinariesVariable} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not say %q", err, want)
+			t.Errorf("error %q does not contain %q", err, want)
 		}
 	}
 }
 
-func TestMissingCRDs(t *testing.T) {
+func TestErrorForMissingCRDs(t *testing.T) {
 	t.Parallel()
 	if _, err := env.New(env.CRDDir(t.TempDir())); err == nil || !strings.Contains(err.Error(), "no CRD in") {
-		t.Errorf("environment without CRDs: error %v, want one that says that there are none", err)
+		t.Errorf(`error %v, want "no CRD in"`, err)
 	}
 }
 
@@ -139,27 +138,25 @@ func TestEnvironment(t *testing.T) {
 	e := env.Start(t)
 	namespace := e.Namespace(t)
 
-	t.Run("requests are counted", func(t *testing.T) { requestsAreCounted(t, e, namespace) })
-	t.Run("users and service accounts have the rights that RBAC gives them", func(t *testing.T) {
-		identities(t, e, namespace)
-	})
-	t.Run("the API server can be stopped and started", func(t *testing.T) {
+	t.Run("request counts", func(t *testing.T) { testRequestCounts(t, e, namespace) })
+	t.Run("RBAC", func(t *testing.T) { testRBAC(t, e, namespace) })
+	t.Run("API server restart", func(t *testing.T) {
 		if err := e.StopAPIServer(); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Client.List(t.Context(), &v1alpha1.PodProbeMarkerList{}); err == nil {
-			t.Error("the API server answers after it was stopped")
+			t.Error("the API server responds after StopAPIServer")
 		}
 		if err := e.StartAPIServer(); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
-			t.Error("the API server has lost its data or certificates:", err)
+			t.Error("the API server lost its data or certificates:", err)
 		}
 	})
 }
 
-func requestsAreCounted(t *testing.T, e *env.Env, namespace string) {
+func testRequestCounts(t *testing.T, e *env.Env, namespace string) {
 	before, err := e.Requests(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -169,10 +166,10 @@ func requestsAreCounted(t *testing.T, e *env.Env, namespace string) {
 		t.Fatal(err)
 	}
 	if err := e.Client.Create(t.Context(), config.DeepCopy()); !apierrors.IsAlreadyExists(err) {
-		t.Fatalf("second create: %v, want that it exists", err)
+		t.Fatalf("second create: %v, want already exists", err)
 	}
 	if err := e.Client.Create(t.Context(), config.DeepCopy(), client.DryRunAll); !apierrors.IsAlreadyExists(err) {
-		t.Fatalf("dry-run create: %v, want that it exists", err)
+		t.Fatalf("dry-run create: %v, want already exists", err)
 	}
 	want := env.Requests{
 		{Verb: "POST", Resource: "configmaps", Code: "201"}: 1,
@@ -196,11 +193,11 @@ func requestsAreCounted(t *testing.T, e *env.Env, namespace string) {
 				now.Since(before).Conflicts("configmaps") == 1, nil
 		})
 	if err != nil {
-		t.Errorf("requests counted: %v (-want +got):\n%s", err, diff)
+		t.Errorf("counted requests: %v (-want +got):\n%s", err, diff)
 	}
 }
 
-func identities(t *testing.T, e *env.Env, namespace string) {
+func testRBAC(t *testing.T, e *env.Env, namespace string) {
 	e.Apply(t, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 		"metadata": map[string]any{"name": "read-pods"},
@@ -227,17 +224,17 @@ func identities(t *testing.T, e *env.Env, namespace string) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			// The authorizer sees a new binding by a watch, a moment after its creation.
+			// The authorizer watches bindings, so it sees a new one with a short delay.
 			waited := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
 				func(ctx context.Context) (bool, error) {
 					err = test.client.List(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 					return !test.allowed || err == nil, nil
 				})
 			if test.allowed && waited != nil {
-				t.Errorf("list pods: %v, want that it is allowed", err)
+				t.Errorf("list pods: %v, want it allowed", err)
 			}
 			if !test.allowed && !apierrors.IsForbidden(err) {
-				t.Errorf("list pods: %v, want that it is forbidden", err)
+				t.Errorf("list pods: %v, want forbidden", err)
 			}
 		})
 	}
@@ -256,13 +253,13 @@ func TestUpstreamCRDsAreServed(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.UpstreamCRDs())
 	namespace := e.Namespace(t)
-	// Seamark's own CRDs refuse this marker, which says nothing.
+	// Seamark's own CRDs reject this empty marker.
 	marker := &v1alpha1.PodProbeMarker{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "empty"},
 		Spec:       v1alpha1.PodProbeMarkerSpec{Selector: &metav1.LabelSelector{}, Probes: []v1alpha1.PodContainerProbe{}},
 	}
 	if err := e.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal("create a marker that only Seamark's rules refuse:", err)
+		t.Fatal("create a marker that only Seamark's rules reject:", err)
 	}
 	marker.Status.MatchedPods = 3
 	marker.Status.Conditions = []metav1.Condition{{
@@ -273,6 +270,6 @@ func TestUpstreamCRDsAreServed(t *testing.T) {
 	}
 	want := v1alpha1.PodProbeMarkerStatus{MatchedPods: 3}
 	if diff := cmp.Diff(want, marker.Status); diff != "" {
-		t.Errorf("status with a field that upstream lacks (-want +got):\n%s", diff)
+		t.Errorf("status with a field that upstream does not have (-want +got):\n%s", diff)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Namespace creates a namespace with a name of its own and returns the name. It stays
-// when the test ends: nothing in this environment would finish its deletion.
+// Namespace creates a namespace with a unique name and returns the name. The namespace stays
+// when the test ends: no controller in this environment would complete its deletion.
 func (e *Env) Namespace(tb testing.TB) string {
 	tb.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	if err := e.Client.Create(tb.Context(), namespace); err != nil {
-		tb.Fatal("create a namespace for the test:", err)
+		tb.Fatal("create namespace:", err)
 	}
 	return namespace.Name
 }
@@ -44,26 +44,26 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	return config
 }
 
-// User returns a configuration that authenticates by client certificate as the user,
-// a member of the groups. RBAC applies to it.
+// User returns a configuration that authenticates with a client certificate as the user, a
+// member of the groups. RBAC applies to it.
 func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 	tb.Helper()
 	user, err := e.environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
-		tb.Fatalf("make a client certificate for %s: %v", name, err)
+		tb.Fatalf("issue a client certificate for %s: %v", name, err)
 	}
 	return unlimited(user.Config())
 }
 
-// ServiceAccount returns a configuration that authenticates with a token of the
-// service account, issued by the API server for one hour. The account and its
-// namespace are created where they do not exist. A token may be bound to an object,
-// such as the Pod that uses it; nil binds it to none.
+// ServiceAccount returns a configuration that authenticates with a token of the service
+// account, issued by the API server for one hour. The account and its namespace are created
+// if they do not exist. If bound is not nil, the token is bound to that object, such as the
+// Pod that uses it.
 func (e *Env) ServiceAccount(tb testing.TB, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
 	tb.Helper()
 	config, err := e.serviceAccount(tb.Context(), namespace, name, bound)
 	if err != nil {
-		tb.Fatalf("get a token of service account %s/%s: %v", namespace, name, err)
+		tb.Fatalf("get a token for service account %s/%s: %v", namespace, name, err)
 	}
 	return config
 }

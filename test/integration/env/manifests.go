@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadManifests returns the objects of a YAML file, or of all YAML files of a folder
-// and the folders in it, in the order of the paths. Kustomizations are left out. A
-// relative path starts at the module's root.
+// ReadManifests returns the objects of a YAML file, or of all YAML files below a folder, in
+// the order of the paths. It skips kustomizations. A relative path starts at the module's
+// root.
 func ReadManifests(path string) ([]*unstructured.Unstructured, error) {
 	if !filepath.IsAbs(path) {
 		root, err := ModuleRoot()
@@ -54,8 +54,7 @@ func ReadManifests(path string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// ParseManifests returns the objects of a YAML text. Documents without content are
-// left out.
+// ParseManifests returns the objects of a YAML text. It skips empty documents.
 func ParseManifests(text []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -72,8 +71,7 @@ func ParseManifests(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply creates the objects. Fields that their schemas don't have are refused. An
-// object that exists is left as it is.
+// Apply creates the objects that do not exist yet. Unknown fields are an error.
 func (e *Env) Apply(tb testing.TB, objects ...*unstructured.Unstructured) {
 	tb.Helper()
 	strict := client.WithFieldValidation(e.Client, "Strict")

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Request is a kind of request that the API server has answered.
+// Request is a kind of request.
 type Request struct {
-	// Verb is as the API server's metrics have it: GET, LIST, WATCH, POST, PUT,
-	// PATCH, APPLY (a server-side apply), DELETE, DELETECOLLECTION.
+	// Verb is the verb in the API server's metrics: GET, LIST, WATCH, POST, PUT, PATCH, APPLY
+	// (server-side apply), DELETE, DELETECOLLECTION.
 	Verb string
 	// Group is the API group, empty for the core group.
 	Group string
@@ -25,16 +25,16 @@ type Request struct {
 	Resource string
 	// Subresource is empty for the object itself.
 	Subresource string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code string
 }
 
-// Requests counts the requests that the API server has answered since its start. A
-// watch counts when it ends.
+// Requests counts the requests that the API server has completed since its start. A watch
+// counts when it ends.
 type Requests map[Request]int
 
-// Requests reads the counts from the API server's metrics. The server counts a request
-// after it has answered it, so that the last few may be missing for some milliseconds.
+// Requests reads the counts from the API server's metrics. The server counts a request after
+// the response, so the last few may be missing for some milliseconds.
 func (e *Env) Requests(ctx context.Context) (Requests, error) {
 	clientset, err := kubernetes.NewForConfig(e.Config)
 	if err != nil {
@@ -80,8 +80,7 @@ func parseRequests(text []byte) (Requests, error) {
 	return requests, nil
 }
 
-// Since returns what has been added since before. Kinds of requests of which there
-// were no more are left out.
+// Since returns the requests that were added since before.
 func (r Requests) Since(before Requests) Requests {
 	added := Requests{}
 	for key, count := range r {
@@ -103,8 +102,8 @@ func (r Requests) Count(match func(Request) bool) int {
 	return total
 }
 
-// Writes returns how many writes of the resource's subresource (empty: of the object
-// itself) succeeded.
+// Writes returns how many writes of the subresource succeeded. An empty subresource means the
+// object itself.
 func (r Requests) Writes(resource, subresource string) int {
 	return r.Count(func(key Request) bool {
 		return key.Resource == resource && key.Subresource == subresource &&
@@ -112,15 +111,14 @@ func (r Requests) Writes(resource, subresource string) int {
 	})
 }
 
-// Conflicts returns how many writes of the resource, its subresources included, were
-// answered with 409.
+// Conflicts returns how many writes of the resource and its subresources failed with 409.
 func (r Requests) Conflicts(resource string) int {
 	return r.Count(func(key Request) bool {
 		return key.Resource == resource && key.IsWrite() && key.Code == "409"
 	})
 }
 
-// IsWrite tells whether the request changes objects.
+// IsWrite reports whether the request changes objects.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":

@@ -20,14 +20,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// at is the time of all states that the tests report.
+// at returns the time of all states that the tests report.
 func at() metav1.Time { return metav1.NewTime(time.Unix(1_700_000_000, 0)) }
 
-// states are the states to report: by probe, as marker#probe.
+// states holds the states to report, by probe (marker#probe).
 type states map[string]v1alpha1.ProbeState
 
-// report does what the node's agent does: it reports the states of all planned probes
-// that have one.
+// report writes a report as the node's agent does. It contains the states of all planned
+// probes that have one.
 func (w *world) report(node string, all states) {
 	w.Helper()
 	w.must(report(w.Context(), w.client, node, func(probe string) v1alpha1.ProbeState { return all[probe] }))
@@ -36,7 +36,7 @@ func (w *world) report(node string, all states) {
 func report(ctx context.Context, c client.Client, node string, state func(probe string) v1alpha1.ProbeState) error {
 	npp := &v1alpha1.NodePodProbe{}
 	if err := c.Get(ctx, types.NamespacedName{Name: node}, npp); err != nil {
-		return fmt.Errorf("reading the plan of %s: %w", node, err)
+		return fmt.Errorf("read the plan of node %s: %w", node, err)
 	}
 	status := v1alpha1.NodePodProbeStatus{ObservedGeneration: npp.Generation, Pods: int32(len(npp.Spec.PodProbes))}
 	for _, pod := range npp.Spec.PodProbes {
@@ -54,20 +54,19 @@ func report(ctx context.Context, c client.Client, node string, state func(probe 
 	}
 	body, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
-		return fmt.Errorf("encoding the report of %s: %w", node, err)
+		return fmt.Errorf("encode the report of node %s: %w", node, err)
 	}
 	if err := c.Status().Patch(ctx, npp, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("reporting for %s: %w", node, err)
+		return fmt.Errorf("write the report of node %s: %w", node, err)
 	}
 	return nil
 }
 
-// planned waits until the node's plan has these probes and no others, each given as
-// pod/marker#probe.
+// planned waits until the node's plan has exactly these probes, each as pod/marker#probe.
 func (w *world) planned(node string, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	w.until(fmt.Sprintf("node %s plans %v", node, want), func(ctx context.Context) (string, error) {
+	w.until(fmt.Sprintf("the plan of node %s is %v", node, want), func(ctx context.Context) (string, error) {
 		npp, err := w.getPlan(ctx, node)
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
@@ -82,12 +81,12 @@ func (w *world) planned(node string, want ...string) {
 		if slices.Equal(got, want) {
 			return "", nil
 		}
-		return fmt.Sprint("it plans ", got), nil
+		return fmt.Sprint("the plan is ", got), nil
 	})
 }
 
-// marks are the marks of a pod that the tests speak of, in words: label, annotation and
-// condition, such as "label idle=true", "condition game.io/idle=True".
+// marks returns the labels, annotations and conditions of a pod that the tests use, such as
+// "label idle=true" and "condition game.io/idle=True".
 func marks(pod *corev1.Pod) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
@@ -106,11 +105,11 @@ func marks(pod *corev1.Pod) []string {
 	return all
 }
 
-// marked waits until the pod has these marks and no others.
+// marked waits until the pod has exactly these marks.
 func (w *world) marked(pod string, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	w.until(fmt.Sprintf("pod %s is marked %v", pod, want), func(ctx context.Context) (string, error) {
+	w.until(fmt.Sprintf("pod %s has the marks %v", pod, want), func(ctx context.Context) (string, error) {
 		found, err := w.getPod(ctx, pod)
 		if err != nil {
 			return "", err
@@ -120,17 +119,17 @@ func (w *world) marked(pod string, want ...string) {
 		if slices.Equal(got, want) {
 			return "", nil
 		}
-		return fmt.Sprint("it is marked ", got), nil
+		return fmt.Sprint("it has ", got), nil
 	})
 }
 
-// steady fails the test if the marks change within a time in which the manager has
-// acted many times over.
-func (w *world) steady(pod string, want ...string) {
+// unchanged checks that the pod has these marks and is not written for a while, in which the
+// manager would have acted many times.
+func (w *world) unchanged(pod string, want ...string) {
 	w.Helper()
 	before, err := w.getPod(w.Context(), pod)
 	w.must(err)
-	w.rest()
+	w.settle()
 	w.marked(pod, want...)
 	after, err := w.getPod(w.Context(), pod)
 	w.must(err)
@@ -139,8 +138,8 @@ func (w *world) steady(pod string, want ...string) {
 	}
 }
 
-// rest lets the manager do whatever it still has to do.
-func (w *world) rest() {
+// settle waits for a while in which the manager completes any pending work.
+func (w *world) settle() {
 	w.Helper()
 	timer := time.NewTimer(700 * time.Millisecond)
 	defer timer.Stop()

@@ -32,7 +32,7 @@ func metadataClient(t *testing.T) metadata.Interface {
 	return c
 }
 
-func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
+func TestMarksRequireMatchingUID(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	pods := apply.NewPods(metadataClient(t))
 	pod := w.pod("a", "no-node")
@@ -42,8 +42,8 @@ func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
 		mark.ConditionType("game.io/idle"): {Condition: mark.Condition{Status: corev1.ConditionTrue}},
 	}
 	for name, target := range map[string]*corev1.Pod{
-		"a pod that is gone": builders.Pod(w.namespace, "gone").Build(),
-		"another UID":        builders.Pod(w.namespace, "a").Build(),
+		"deleted pod": builders.Pod(w.namespace, "gone").Build(),
+		"other UID":   builders.Pod(w.namespace, "a").Build(),
 	} {
 		if _, err := pods.Marks(t.Context(), target, some); !errors.Is(err, apply.ErrGone) {
 			t.Errorf("%s: error %v, want %v", name, err, apply.ErrGone)
@@ -57,15 +57,15 @@ func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
 	live, err := w.getPod(t.Context(), "a")
 	w.must(err)
 	if live.ResourceVersion != version {
-		t.Errorf("version %s returned, %s stored", version, live.ResourceVersion)
+		t.Errorf("returned version %s, stored version %s", version, live.ResourceVersion)
 	}
 	owned, err := mark.Owned(live)
 	if err != nil || !owned.Equal(some) {
-		t.Errorf("owned after the write: %+v, %v", owned, err)
+		t.Errorf("owned marks after the write: %+v, %v", owned, err)
 	}
 	again, err := pods.Marks(t.Context(), pod, some)
 	if err != nil || again != version {
-		t.Errorf("the same marks again moved the version from %s to %s: %v", version, again, err)
+		t.Errorf("writing the same marks again changed the version from %s to %s: %v", version, again, err)
 	}
 	_, err = pods.Marks(t.Context(), pod, mark.Marks{})
 	w.must(err)
@@ -73,35 +73,35 @@ func TestMarksReachOnlyThePodOfTheUID(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 }
 
-func TestMarkerWritesReachOnlyTheMarkerThatWasRead(t *testing.T) {
+func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	markers := apply.NewMarkers(w.client)
 	read := w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Condition("game.io/p")))
 	gone := read.DeepCopy()
 	gone.Name = "gone"
 	if _, err := markers.Status(t.Context(), gone, v1alpha1.PodProbeMarkerStatus{}); !errors.Is(err, apply.ErrGone) {
-		t.Errorf("status of a marker that is gone: error %v, want %v", err, apply.ErrGone)
+		t.Errorf("status of a deleted marker: error %v, want %v", err, apply.ErrGone)
 	}
 	if err := markers.Finalizers(t.Context(), gone, nil); !errors.Is(err, apply.ErrGone) {
-		t.Errorf("finalizers of a marker that is gone: error %v, want %v", err, apply.ErrGone)
+		t.Errorf("finalizers of a deleted marker: error %v, want %v", err, apply.ErrGone)
 	}
 	stored, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 3})
 	if err != nil || stored.Status.MatchedPods != 3 {
-		t.Errorf("status stored: %+v, %v", stored, err)
+		t.Errorf("stored status: %+v, %v", stored, err)
 	}
 	if _, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 4}); !apierrors.IsConflict(err) {
-		t.Errorf("status of an older version: error %v, want a conflict", err)
+		t.Errorf("status at an old version: error %v, want a conflict", err)
 	}
 	if err := markers.Finalizers(t.Context(), read, nil); !apierrors.IsConflict(err) {
-		t.Errorf("finalizers of an older version: error %v, want a conflict", err)
+		t.Errorf("finalizers at an old version: error %v, want a conflict", err)
 	}
 	w.must(markers.Finalizers(t.Context(), stored, []string{"example.com/f"}))
 	w.must(w.client.Patch(t.Context(), stored, env.MergePatch(`{"metadata":{"finalizers":null}}`)))
 	w.must(w.client.Delete(t.Context(), stored))
 }
 
-// TestPlanBeyondWhatIsStored meets both limits: etcd's, and that of a request.
-func TestPlanBeyondWhatIsStored(t *testing.T) {
+// TestPlanTooLarge exceeds both limits: that of etcd and that of a request.
+func TestPlanTooLarge(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	plans := apply.NewPlans(w.client, metadataClient(t))
 	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "large", UID: types.UID("large")}}
@@ -123,6 +123,6 @@ func TestPlanBeyondWhatIsStored(t *testing.T) {
 	w.must(plans.Delete(t.Context(), created))
 	w.must(plans.Delete(t.Context(), created))
 	if _, err := plans.Replace(t.Context(), "large", v1alpha1.NodePodProbeSpec{}); !errors.Is(err, apply.ErrGone) {
-		t.Errorf("a plan of no object: error %v, want %v", err, apply.ErrGone)
+		t.Errorf("deleted plan: error %v, want %v", err, apply.ErrGone)
 	}
 }

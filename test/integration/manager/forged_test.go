@@ -14,9 +14,9 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// TestForgedReport reports what an agent can that was taken over: states of another
-// node's pod, of a probe that nobody planned and of another marker's name. Its own pods'
-// planned probes are all that it can lie about.
+// TestForgedReport writes the report of a compromised agent: states of a pod of another node,
+// of a probe that is not planned, and of another marker. Only the states of planned probes of
+// the agent's own pods take effect.
 func TestForgedReport(t *testing.T) {
 	w := newWorld(t, shared)
 	honest, taken := w.node("honest"), w.node("taken")
@@ -46,6 +46,6 @@ func TestForgedReport(t *testing.T) {
 	w.must(err)
 	w.must(w.client.Status().Patch(t.Context(), npp, env.MergePatch(string(body))))
 	w.marked("b", "label healthy=false")
-	w.steady("a", "label healthy=true")
-	w.steady("b", "label healthy=false")
+	w.unchanged("a", "label healthy=true")
+	w.unchanged("b", "label healthy=false")
 }

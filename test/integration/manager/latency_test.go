@@ -17,9 +17,9 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// BenchmarkReportToMark measures one pod from its agent's report, the write of it
-// included, until a watch of pods shows the label. The floor is what no way around the
-// manager saves: two writes, one of the NodePodProbe and one of the pod, and that watch.
+// BenchmarkReportToMark measures the time from the agent's write of a report until a watch of
+// pods shows the label. The floor is the minimum without a manager: two writes, one of the
+// NodePodProbe and one of the pod, and the watch.
 func BenchmarkReportToMark(b *testing.B) {
 	w := newWorld(b, shared)
 	pod := w.pod("a", w.node("latency"))
@@ -59,7 +59,7 @@ func BenchmarkReportToMark(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2])/float64(floor[len(floor)/2]), "x_of_two_writes")
 }
 
-// label writes a label of which Seamark knows nothing.
+// label writes a label that no marker uses.
 func (w *world) label(object client.Object, value string) {
 	w.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"floor":%q}}}`, value))

@@ -24,7 +24,7 @@ const (
 	failed    = v1alpha1.ProbeFailed
 )
 
-// documented is the probe of the OpenKruise documentation.
+// documented returns the probe of the OpenKruise documentation.
 func documented() *builders.ProbeBuilder {
 	return builders.Probe("Idle").Condition("game.io/idle").
 		Label(succeeded, "gameserver-idle", "true").Annotation(succeeded, "controller.kubernetes.io/pod-deletion-cost", "-10").
@@ -47,7 +47,7 @@ func TestDocumentedExample(t *testing.T) {
 		}
 		now := at()
 		if c.Message != "Succeeded" || !c.LastProbeTime.Equal(&now) || !c.LastTransitionTime.Equal(&now) {
-			t.Errorf("condition %v: want the state's message and both its times", c)
+			t.Errorf("condition %v: want the message and both times of the state", c)
 		}
 	}
 	w.report("documented", states{"game#Idle": failed})
@@ -68,7 +68,7 @@ func (w *world) healthyPod(node string) *corev1.Pod {
 	return pod
 }
 
-func TestSucceededPolicyAlone(t *testing.T) {
+func TestSucceededPolicyOnly(t *testing.T) {
 	w := newWorld(t, shared)
 	w.healthyPod("alone")
 	w.report("alone", states{"web#p": failed})
@@ -94,7 +94,7 @@ func TestPodThatStopsMatching(t *testing.T) {
 	w.matched("web", 1)
 }
 
-// matched waits until the marker's status counts the pods, and speaks of its generation.
+// matched waits until the marker's status has that number of pods for the current generation.
 func (w *world) matched(marker string, pods int64) {
 	w.Helper()
 	w.until(fmt.Sprintf("marker %s matches %d pods", marker, pods), func(ctx context.Context) (string, error) {
@@ -106,7 +106,7 @@ func (w *world) matched(marker string, pods int64) {
 	})
 }
 
-func TestMarkerDeletedBesideOneWithALikeName(t *testing.T) {
+func TestDeletedMarkerWhoseNameIsASuffix(t *testing.T) {
 	w := newWorld(t, shared)
 	w.pod("a", w.node("names"))
 	for _, name := range []string{"web", "my-web"} {
@@ -117,23 +117,23 @@ func TestMarkerDeletedBesideOneWithALikeName(t *testing.T) {
 	w.report("names", states{"web#p": succeeded, "my-web#p": succeeded})
 	w.marked("a", "label web=true", "label my-web=true", "condition game.io/web=True", "condition game.io/my-web=True")
 
-	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.gone("web")
-	// When the marker is gone, so is all that it made, at that very moment.
+	// At the moment when the marker is gone, its marks and probes are gone too.
 	pod, err := w.getPod(t.Context(), "a")
 	w.must(err)
 	if got := strings.Join(marks(pod), ", "); got != "label my-web=true, condition game.io/my-web=True" {
-		t.Errorf("the marker is gone and the pod is marked %s", got)
+		t.Errorf("the marker is gone, but the pod has the marks %s", got)
 	}
 	npp, err := w.getPlan(t.Context(), "names")
 	w.must(err)
 	if len(npp.Spec.PodProbes) != 1 || len(npp.Spec.PodProbes[0].Probes) != 1 || npp.Spec.PodProbes[0].Probes[0].Name != "my-web#p" {
-		t.Errorf("the marker is gone and the plan is %+v", npp.Spec)
+		t.Errorf("the marker is gone, but the plan is %+v", npp.Spec)
 	}
-	w.steady("a", "label my-web=true", "condition game.io/my-web=True")
+	w.unchanged("a", "label my-web=true", "condition game.io/my-web=True")
 }
 
-func TestTwoProbesAfterOneKey(t *testing.T) {
+func TestProbesWithTheSameKey(t *testing.T) {
 	w := newWorld(t, shared)
 	w.pod("a", w.node("keys"))
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "idle", "web").Label(failed, "idle", "no")))
@@ -145,15 +145,15 @@ func TestTwoProbesAfterOneKey(t *testing.T) {
 	w.planned("keys", "a/api#p", "a/web#p")
 	w.report("keys", states{"web#p": succeeded, "api#p": succeeded})
 	w.marked("a", "label idle=api", "label api=yes")
-	w.steady("a", "label idle=api", "label api=yes")
+	w.unchanged("a", "label idle=api", "label api=yes")
 
 	w.condition("web", v1alpha1.ConditionMarksExclusive, "KeyConflict",
 		`probe "p": the label "idle" is set by probe "p" of marker "api" (1 of 1 matched pods, such as a)`)
 	w.condition("api", v1alpha1.ConditionMarksExclusive, "Exclusive", "")
 	w.event("web", "KeyConflict", `the label "idle" is set by probe "p" of marker "api"`)
 
-	// The first no longer wants it: the other has it.
-	w.must(w.client.Delete(t.Context(), w.named("api")))
+	// After the first marker is deleted, the other one sets the label.
+	w.must(w.client.Delete(t.Context(), w.markerNamed("api")))
 	w.marked("a", "label idle=web")
 	w.condition("web", v1alpha1.ConditionMarksExclusive, "Exclusive", "")
 }
@@ -188,7 +188,7 @@ func (w *world) event(marker, reason, part string) {
 				return "", nil
 			}
 		}
-		return fmt.Sprintf("%d others", len(events.Items)), nil
+		return fmt.Sprintf("%d other events", len(events.Items)), nil
 	})
 }
 
@@ -227,26 +227,26 @@ func TestEndedPodsKeepTheirMarks(t *testing.T) {
 	w.planned("ended", "live/web#p")
 	w.report("ended", states{"web#p": failed})
 	w.marked("live")
-	w.steady("done", "label healthy=true")
-	w.steady("gone", "label healthy=true")
-	// Marks that stay on ended pods don't hold the marker.
-	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.unchanged("done", "label healthy=true")
+	w.unchanged("gone", "label healthy=true")
+	// Marks on ended pods don't block the deletion of the marker.
+	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.gone("web")
-	w.steady("done", "label healthy=true")
+	w.unchanged("done", "label healthy=true")
 }
 
-func TestRecreatedPodIsNotMarkedByOldStates(t *testing.T) {
+func TestRecreatedPodIgnoresOldStates(t *testing.T) {
 	w := newWorld(t, shared)
 	pod := w.healthyPod("recreated")
 	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	w.pod("a", "recreated")
 	w.planned("recreated", "a/web#p")
-	w.steady("a")
+	w.unchanged("a")
 	w.report("recreated", states{"web#p": succeeded})
 	w.marked("a", "label healthy=true")
 }
 
-func TestMarksOfOthers(t *testing.T) {
+func TestMarksOfOtherWriters(t *testing.T) {
 	w := newWorld(t, shared)
 	pod := w.pod("a", w.node("others"))
 	w.marker(builders.Marker(w.namespace, "web").Probe(documented()))
@@ -255,12 +255,12 @@ func TestMarksOfOthers(t *testing.T) {
 	ours := []string{"label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
 	w.marked("a", ours...)
 
-	// Ours come back, theirs stay.
+	// Seamark's marks are restored, those of others stay.
 	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"gameserver-idle":"maybe","theirs":"1"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`)))
 	w.marked("a", append(ours, "label theirs=1")...)
 	w.must(w.client.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"game.io/idle","status":"False"},{"type":"their.io/c","status":"True"}]}}`))))
 	w.marked("a", append(ours, "label theirs=1", "condition their.io/c=True")...)
-	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.marked("a", "label theirs=1", "condition their.io/c=True")
 }

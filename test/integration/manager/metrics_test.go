@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// electing starts a manager that waits for the lease, and returns what it exports.
+// electing starts a manager with leader election and returns its metrics registry.
 func (w *world) electing() (stop func(), registry *prometheus.Registry) {
 	w.Helper()
 	registry = prometheus.NewRegistry()
@@ -28,8 +28,8 @@ func (w *world) electing() (stop func(), registry *prometheus.Registry) {
 	}), registry
 }
 
-// exported waits until the metric has these series and no others, each as its label values
-// in order of the labels' names, the namespace left out, and its value.
+// exported waits until the metric has exactly these series, each as its label values in the
+// order of the label names, without the namespace, and its value.
 func (w *world) exported(registry *prometheus.Registry, metric string, want ...string) {
 	w.Helper()
 	w.until(fmt.Sprintf("%s has %v", metric, want), func(context.Context) (string, error) {
@@ -44,7 +44,7 @@ func (w *world) exported(registry *prometheus.Registry, metric string, want ...s
 func series(registry *prometheus.Registry, metric string) ([]string, error) {
 	families, err := registry.Gather()
 	if err != nil {
-		return nil, fmt.Errorf("gathering the metrics: %w", err)
+		return nil, fmt.Errorf("gather metrics: %w", err)
 	}
 	var all []string
 	for _, family := range families {
@@ -64,8 +64,8 @@ func series(registry *prometheus.Registry, metric string) ([]string, error) {
 	return all, nil
 }
 
-// TestMetrics follows what the leader exports of pods and plans: it is right, the stand-by
-// exports none of it, and it goes with the marker.
+// TestMetrics checks the metrics about pods and plans: the leader exports them, the standby
+// does not, and they are removed with the marker.
 func TestMetrics(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	defer w.clean()
@@ -90,20 +90,20 @@ func TestMetrics(t *testing.T) {
 	w.exported(second, "seamark_manager_info", "test: 1")
 	for _, metric := range []string{pods, planned, plans} {
 		if got, err := series(second, metric); err != nil || len(got) > 0 {
-			t.Errorf("the stand-by exports %s: %v, %v", metric, got, err)
+			t.Errorf("the standby exports %s: %v, %v", metric, got, err)
 		}
 	}
 
 	stop()
 	w.exported(second, pods, "web p Failed: 0", "web p NoResult: 0", "web p Succeeded: 3", "web p Unknown: 0")
-	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.gone("web")
 	w.exported(second, pods)
 	w.exported(second, planned)
 	w.exported(second, plans, "false: 1", "true: 0")
 }
 
-// TestMetricsOfProviders counts the pods of a virtual kubelet by what their conditions say.
+// TestMetricsOfProviders counts the pods on a virtual node by their conditions.
 func TestMetricsOfProviders(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	registry := prometheus.NewRegistry()

@@ -57,7 +57,7 @@ func TestNodes(t *testing.T) {
 	w.must(w.client.Create(t.Context(), virtual))
 	w.nodes = append(w.nodes, virtual.Name)
 	w.node("real")
-	w.rest()
+	w.settle()
 	w.noPlan("virtual")
 
 	npp, err := w.getPlan(t.Context(), "real")
@@ -66,7 +66,7 @@ func TestNodes(t *testing.T) {
 	w.must(w.client.Get(t.Context(), types.NamespacedName{Name: "real"}, node))
 	owner := metav1.GetControllerOf(npp)
 	if owner == nil || owner.Kind != "Node" || owner.UID != node.UID || owner.BlockOwnerDeletion != nil {
-		t.Errorf("owner %+v, want the node, which it does not block", owner)
+		t.Errorf("owner %+v, want the node, without blockOwnerDeletion", owner)
 	}
 
 	label := func(value string) {
@@ -96,7 +96,7 @@ func TestNodeRecreated(t *testing.T) {
 	}
 }
 
-func TestPlanThatOthersTouch(t *testing.T) {
+func TestPlanChangedByOthers(t *testing.T) {
 	w := newWorld(t, shared)
 	w.healthyPod("touched")
 	npp, err := w.getPlan(t.Context(), "touched")
@@ -105,12 +105,12 @@ func TestPlanThatOthersTouch(t *testing.T) {
 	w.must(w.client.Patch(t.Context(), npp, env.MergePatch(`{"spec":{"podProbes":null}}`)))
 	w.planned("touched", "a/web#p")
 
-	// A new object knows no states yet; that is no reason to take marks off.
+	// A new object has no states yet, which does not remove marks.
 	w.must(w.client.Delete(t.Context(), npp))
 	w.otherPlan(npp)
 	w.planned("touched", "a/web#p")
-	w.steady("a", "label healthy=true")
-	// The agent's first report is the end of that.
+	w.unchanged("a", "label healthy=true")
+	// The agent's first report does.
 	w.report("touched", states{})
 	w.marked("a")
 }
@@ -125,11 +125,11 @@ func TestMarkerEdited(t *testing.T) {
 	w.report("edited", states{"web#one": succeeded, "web#two": succeeded})
 	w.marked("a", "label old=1", "label two=2", "condition game.io/one=True")
 
-	// Policy keys renamed, a probe removed, one added, times changed.
+	// The edit renames policy keys, removes a probe, adds a probe and changes times.
 	edited := builders.Marker(w.namespace, "web").
 		Probe(builders.Probe("one").Label(succeeded, "new", "1").Times(7, 3)).
 		Probe(builders.Probe("three").Label(succeeded, "three", "3")).Build()
-	w.until("the edit is in", func(ctx context.Context) (string, error) {
+	w.until("the edit is stored", func(ctx context.Context) (string, error) {
 		current, err := w.getMarker(ctx, marker.Name)
 		if err != nil {
 			return "", err
@@ -152,8 +152,8 @@ func TestMarkerEdited(t *testing.T) {
 	w.marked("a", "label new=1", "label three=3")
 }
 
-// TestPlanReadsBackAsWritten holds every handler's plan to what the API server stores:
-// where they differ, each compile would write again.
+// TestPlanReadsBackAsWritten checks for every handler that the API server stores the plan as
+// compiled. A difference would cause a write at each compile.
 func TestPlanReadsBackAsWritten(t *testing.T) {
 	w := newWorld(t, shared)
 	w.node("stored")
@@ -169,18 +169,18 @@ func TestPlanReadsBackAsWritten(t *testing.T) {
 	w.marker(marker)
 	w.planned("stored", "a/web#p0", "a/web#p1", "a/web#p2", "a/web#p3")
 	w.matched("web", 1)
-	w.rest()
+	w.settle()
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
-	// An event that touches the node and changes no plan.
+	// A change on the node that does not change the plan.
 	w.must(w.client.Patch(t.Context(), pod.Build(), env.MergePatch(`{"metadata":{"labels":{"other":"1"}}}`)))
-	w.rest()
+	w.settle()
 	after, err := w.env.Requests(t.Context())
 	w.must(err)
 	if writes := after.Since(before).Writes("nodepodprobes", ""); writes > 0 {
 		npp, err := w.getPlan(t.Context(), "stored")
 		w.must(err)
-		t.Errorf("%d plan writes although no plan changed; stored: %+v", writes, npp.Spec)
+		t.Errorf("%d plan writes although no plan changed; stored plan: %+v", writes, npp.Spec)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// named is a marker to delete or patch, by its name.
-func (w *world) named(marker string) *v1alpha1.PodProbeMarker {
+// markerNamed returns a marker to delete or patch, by its name.
+func (w *world) markerNamed(marker string) *v1alpha1.PodProbeMarker {
 	return &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: marker}}
 }

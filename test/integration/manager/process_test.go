@@ -24,7 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// writes counts the writes of everything that the manager writes, since before.
+// writes counts the writes of the resources that the manager writes, since before.
 func (w *world) writes(before env.Requests) map[string]int {
 	w.Helper()
 	after, err := w.env.Requests(w.Context())
@@ -65,8 +65,8 @@ func (w *world) versions() map[string]string {
 	return all
 }
 
-// TestRestart leaves in the state of a pod all that a new manager could trip over: a
-// loser of a key, a mark of a failed probe, a pod that has ended.
+// TestRestart restarts the manager with states that a new manager could get wrong: a key
+// conflict, a mark of a failed probe, and an ended pod.
 func TestRestart(t *testing.T) {
 	stop := startManager(t, shared)
 	w := newWorldWithoutManager(t, shared)
@@ -87,28 +87,28 @@ func TestRestart(t *testing.T) {
 	w.must(err)
 	w.must(w.client.Delete(t.Context(), ended))
 	w.matched("web", 2)
-	w.rest()
-	w.rest()
+	w.settle()
+	w.settle()
 	stop()
 
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	versions := w.versions()
 	startManager(t, shared)
-	w.rest()
-	w.rest()
-	w.rest()
+	w.settle()
+	w.settle()
+	w.settle()
 	if writes := w.writes(before); len(writes) > 0 {
-		t.Errorf("a restart wrote: %v", writes)
+		t.Errorf("writes after a restart: %v", writes)
 	}
 	for name, version := range w.versions() {
 		if versions[name] != version {
-			t.Errorf("a restart moved %s from %s to %s", name, versions[name], version)
+			t.Errorf("a restart changed %s from version %s to %s", name, versions[name], version)
 		}
 	}
 }
 
-// TestChangesWhileDown changes everything at once while no manager runs.
+// TestChangesWhileDown changes states, markers and pods while no manager runs.
 func TestChangesWhileDown(t *testing.T) {
 	stop := startManager(t, shared)
 	w := newWorldWithoutManager(t, shared)
@@ -126,7 +126,7 @@ func TestChangesWhileDown(t *testing.T) {
 	stop()
 
 	w.report("down", states{"web#p": failed, "api#p": succeeded})
-	w.must(w.client.Delete(t.Context(), w.named("api")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("api")))
 	w.must(w.client.Patch(t.Context(), b, env.MergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
 	w.must(w.client.Delete(t.Context(), a, client.GracePeriodSeconds(0)))
 	w.pod("a", "down")
@@ -184,7 +184,7 @@ func (w *world) ready(address string) {
 			}
 			response, err := http.DefaultClient.Do(request)
 			if errors.Is(err, syscall.ECONNREFUSED) {
-				return "nobody listens", nil
+				return "connection refused", nil
 			}
 			if err != nil {
 				return "", err
@@ -199,14 +199,14 @@ func (w *world) ready(address string) {
 	})
 }
 
-// TestUpstreamCRDs runs the main job on CRDs that have upstream's fields and no rules.
+// TestUpstreamCRDs runs the manager with upstream's CRDs, which have fewer fields and no rules.
 func TestUpstreamCRDs(t *testing.T) {
 	upstream := env.Start(t, env.UpstreamCRDs())
 	w := newWorld(t, upstream)
 	w.pod("a", w.node("upstream"))
 	w.marker(builders.Marker(w.namespace, "web").Probe(documented()).
 		Probe(builders.Probe("db").Container("db").Condition("game.io/db")))
-	// Refused by Seamark's own rules, and followed by nobody.
+	// Seamark's own rules reject this marker, so the manager ignores it.
 	w.marker(builders.Marker(w.namespace, "native").Probe(builders.Probe("p").Condition("Ready")))
 	w.planned("upstream", "a/web#Idle")
 	w.report("upstream", states{"web#Idle": succeeded})
@@ -214,20 +214,20 @@ func TestUpstreamCRDs(t *testing.T) {
 	w.matched("web", 1)
 	w.event("web", "ContainerNotFound", `no container "db"`)
 	w.event("native", "InvalidSpec", "Ready")
-	w.rest()
-	w.rest()
+	w.settle()
+	w.settle()
 
-	// The conditions of the status are not stored: they are not written time and again.
+	// The API server does not store the status conditions; the manager must not retry.
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
-	w.must(w.client.Patch(t.Context(), w.named("web"), env.MergePatch(`{"metadata":{"annotations":{"a":"b"}}}`)))
-	w.rest()
-	w.rest()
+	w.must(w.client.Patch(t.Context(), w.markerNamed("web"), env.MergePatch(`{"metadata":{"annotations":{"a":"b"}}}`)))
+	w.settle()
+	w.settle()
 	if writes := w.writes(before); len(writes) != 1 || writes["PATCH podprobemarkers/ 200"] != 1 {
-		t.Errorf("writes %v, want the test's own alone", writes)
+		t.Errorf("writes %v, want only that of the test", writes)
 	}
 	w.report("upstream", states{"web#Idle": failed})
 	w.marked("a", "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
-	w.must(w.client.Delete(t.Context(), w.named("web")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.marked("a")
 }

@@ -30,33 +30,33 @@ const (
 	clients      = 12
 )
 
-// fleet is the world of the scale test.
+// fleet is the fixture of the scale test.
 type fleet struct {
 	*world
 	pods []*corev1.Pod
 }
 
-// TestCountsOfWrites holds the manager to the counts that the design budgets, one
-// after another over the same 3,000 pods. They have an API server of their own, which
-// ends sooner than the pods could be deleted.
+// TestCountsOfWrites checks the numbers of writes against the design's budget, in several
+// steps with the same 3,000 pods. The test has its own API server: stopping it is faster than
+// deleting the pods.
 func TestCountsOfWrites(t *testing.T) {
 	own := env.Start(t)
 	stop := startManager(t, own)
 	f := &fleet{world: newWorldWithoutManager(t, own)}
-	// A look at all of it costs the API server as much as many writes.
+	// Listing all objects costs the API server as much as many writes.
 	f.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 5 * time.Minute}
 	f.build()
 
 	f.counted("plans", func(t *testing.T, writes func() env.Requests) {
 		start := time.Now()
 		f.createMarkers()
-		t.Logf("markers created after %v", time.Since(start).Round(time.Millisecond))
-		f.plansStand()
-		t.Logf("10 markers over 3,000 pods on 100 nodes: plans stand after %v", time.Since(start).Round(time.Millisecond))
-		f.rest()
-		f.rest()
+		t.Logf("markers created in %v", time.Since(start).Round(time.Millisecond))
+		f.plansComplete()
+		t.Logf("10 markers, 3,000 pods, 100 nodes: plans complete after %v", time.Since(start).Round(time.Millisecond))
+		f.settle()
+		f.settle()
 		if n, c := writes().Writes("nodepodprobes", ""), writes().Conflicts("nodepodprobes"); n > 120 || c > 0 {
-			t.Errorf("%d plan writes and %d conflicts, want at most 120 and none", n, c)
+			t.Errorf("%d plan writes and %d conflicts, want at most 120 and 0", n, c)
 		} else {
 			t.Logf("%d plan writes", n)
 		}
@@ -65,44 +65,44 @@ func TestCountsOfWrites(t *testing.T) {
 		start := time.Now()
 		f.reportAll()
 		f.allMarked()
-		t.Logf("all agents report at once: 3,000 pods marked after %v", time.Since(start).Round(time.Millisecond))
-		f.rest()
+		t.Logf("all agents report at the same time: 3,000 pods marked after %v", time.Since(start).Round(time.Millisecond))
+		f.settle()
 		if n := writes().Writes("pods", "status"); n != scalePods {
-			t.Errorf("%d writes of marks, want one a pod", n)
+			t.Errorf("%d writes of marks, want one per pod", n)
 		}
 	})
 	f.counted("replaced pods", func(t *testing.T, writes func() env.Requests) {
 		for i := range scaleReplace {
 			f.replace(i * (scalePods / scaleReplace))
 		}
-		f.plansStand()
-		f.rest()
+		f.plansComplete()
+		f.settle()
 		n := writes().Writes("nodepodprobes", "")
 		if n > 2*scaleReplace {
-			t.Errorf("%d plan writes for %d pods replaced, want at most two each", n, scaleReplace)
+			t.Errorf("%d plan writes for %d replaced pods, want at most two each", n, scaleReplace)
 		}
 		t.Logf("%d plan writes for %d pods replaced one by one", n, scaleReplace)
 	})
-	f.rest()
+	f.settle()
 	stop()
-	f.counted("a restart and a quiet minute", func(t *testing.T, _ func() env.Requests) {
+	f.counted("restart and one idle minute", func(t *testing.T, _ func() env.Requests) {
 		before, err := f.env.Requests(t.Context())
 		f.must(err)
 		versions := f.versions()
 		startManager(t, own)
-		f.quiet(time.Minute)
+		f.wait(time.Minute)
 		if all := f.writes(before); len(all) > 0 {
-			t.Errorf("writes in a quiet minute after a restart: %v", all)
+			t.Errorf("writes in one idle minute after a restart: %v", all)
 		}
 		for name, version := range f.versions() {
 			if versions[name] != version {
-				t.Errorf("%s moved from %s to %s", name, versions[name], version)
+				t.Errorf("%s changed from version %s to %s", name, versions[name], version)
 			}
 		}
 	})
 }
 
-// counted runs one part, which asks for what the API server has counted since its start.
+// counted runs one step. writes returns the requests since the start of the step.
 func (f *fleet) counted(name string, part func(t *testing.T, writes func() env.Requests)) {
 	t, ok := f.TB.(*testing.T)
 	if !ok || t.Failed() {
@@ -119,7 +119,7 @@ func (f *fleet) counted(name string, part func(t *testing.T, writes func() env.R
 	})
 }
 
-// each runs the work for 0 to n-1 with a few clients at once.
+// each runs the work for 0 to n-1 with a few concurrent clients.
 func (f *fleet) each(n int, work func(ctx context.Context, i int) error) {
 	f.Helper()
 	group, ctx := errgroup.WithContext(f.Context())
@@ -151,9 +151,9 @@ func (f *fleet) build() {
 		if err := f.client.List(ctx, &plans); err != nil || len(plans.Items) == scaleNodes {
 			return "", err
 		}
-		return fmt.Sprint(len(plans.Items), " have"), nil
+		return fmt.Sprint(len(plans.Items), " nodes have one"), nil
 	})
-	f.rest()
+	f.settle()
 }
 
 func (f *fleet) createMarkers() {
@@ -164,10 +164,10 @@ func (f *fleet) createMarkers() {
 	}
 }
 
-// plansStand waits until the plans have every live pod with every probe, and nothing else.
-func (f *fleet) plansStand() {
+// plansComplete waits until the plans have exactly the live pods, each with every probe.
+func (f *fleet) plansComplete() {
 	f.Helper()
-	f.until("all plans stand", func(ctx context.Context) (string, error) {
+	f.until("all plans are complete", func(ctx context.Context) (string, error) {
 		var plans v1alpha1.NodePodProbeList
 		if err := f.client.List(ctx, &plans); err != nil {
 			return "", err
@@ -212,11 +212,11 @@ func (f *fleet) allMarked() {
 		if err := f.client.List(ctx, pods, client.InNamespace(f.namespace), wanted); err != nil || len(pods.Items) == scalePods {
 			return "", err
 		}
-		return fmt.Sprint(len(pods.Items), " are"), nil
+		return fmt.Sprint(len(pods.Items), " pods are marked"), nil
 	})
 }
 
-// replace ends a pod as a kubelet does, and starts another of the name on its node.
+// replace ends a pod as a kubelet does, and creates another with the same name on its node.
 func (f *fleet) replace(i int) {
 	f.Helper()
 	old := f.pods[i]
@@ -228,8 +228,8 @@ func (f *fleet) replace(i int) {
 	f.pods[i] = pod
 }
 
-// quiet waits for the duration.
-func (f *fleet) quiet(d time.Duration) {
+// wait waits for the duration.
+func (f *fleet) wait(d time.Duration) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), d)
 	defer cancel()

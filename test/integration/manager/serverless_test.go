@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	handed = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
-	told   = "annotation kruise.io/podprobe=" + handed
-	named  = "annotation kruise.io/podprobemarker-list=game"
+	probesJSON        = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
+	probesAnnotation  = "annotation kruise.io/podprobe=" + probesJSON
+	markersAnnotation = "annotation kruise.io/podprobemarker-list=game"
 )
 
 func startServerless(t testing.TB, e *env.Env) (stop func()) {
@@ -35,7 +35,7 @@ func startServerless(t testing.TB, e *env.Env) (stop func()) {
 	})
 }
 
-// newServerlessWorld starts a manager with the gate on.
+// newServerlessWorld starts a manager with the feature gate enabled.
 func newServerlessWorld(t testing.TB) *world {
 	t.Helper()
 	startServerless(t, shared)
@@ -44,7 +44,7 @@ func newServerlessWorld(t testing.TB) *world {
 	return w
 }
 
-// virtualNode makes a node that no kubelet runs.
+// virtualNode creates a virtual node.
 func (w *world) virtualNode(name string) string {
 	w.Helper()
 	w.must(w.client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -54,7 +54,7 @@ func (w *world) virtualNode(name string) string {
 	return name
 }
 
-// provide does what a provider does: it writes the pod's condition, as itself.
+// provide writes the pod's condition as a provider does, with its own field manager.
 func (w *world) provide(pod, conditionType string, status corev1.ConditionStatus) {
 	w.Helper()
 	found, err := w.getPod(w.Context(), pod)
@@ -67,7 +67,7 @@ func (w *world) provide(pod, conditionType string, status corev1.ConditionStatus
 	w.must(w.client.Status().Patch(w.Context(), found, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner("provider")))
 }
 
-// ownsNoCondition fails the test if Seamark owns any field of a condition of the pod.
+// ownsNoCondition checks that Seamark owns no condition of the pod.
 func (w *world) ownsNoCondition(name string) {
 	w.Helper()
 	pod, err := w.getPod(w.Context(), name)
@@ -84,37 +84,37 @@ func TestProviderProbes(t *testing.T) {
 	w.pod("a", w.virtualNode("vk"))
 	marker := w.marker(builders.Marker(w.namespace, "game").Probe(documented()).
 		Probe(builders.Probe("bare").Label(succeeded, "bare", "true")))
-	w.marked("a", told, named)
+	w.marked("a", probesAnnotation, markersAnnotation)
 	w.matched("game", 1)
 	w.condition("game", v1alpha1.ConditionProbesResolved, "ConditionTypeMissing",
 		`probe "bare": needs a podConditionType for pods on virtual kubelets (1 of 1 matched pods, such as a)`)
 
-	idle := []string{told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
-	busy := []string{told, named, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}
+	idle := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
+	busy := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.marked("a", idle...)
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
 	w.marked("a", busy...)
 	w.provide("a", "game.io/idle", corev1.ConditionUnknown)
-	w.marked("a", told, named, "condition game.io/idle=Unknown")
+	w.marked("a", probesAnnotation, markersAnnotation, "condition game.io/idle=Unknown")
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.marked("a", idle...)
-	w.steady("a", idle...)
+	w.unchanged("a", idle...)
 	w.ownsNoCondition("a")
 	if _, err := w.getPlan(t.Context(), "vk"); !apierrors.IsNotFound(err) {
-		t.Errorf("a NodePodProbe of a virtual kubelet: error %v, want not found", err)
+		t.Errorf("get the NodePodProbe of a virtual node: error %v, want not found", err)
 	}
 
-	// An edit reaches the provider, and no mark changes for it.
+	// An edit reaches the provider, and no mark changes.
 	w.must(w.client.Patch(t.Context(), marker, env.MergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
 		`"probe":{"exec":{"command":["/probe"]},"periodSeconds":7},"podConditionType":"game.io/idle",`+
 		`"markerPolicy":[{"state":"Succeeded","labels":{"gameserver-idle":"true"}}]}]}}`)))
-	edited := "annotation kruise.io/podprobe=" + strings.Replace(handed, `]}}`, `]},"periodSeconds":7}`, 1)
-	w.marked("a", edited, named, "label gameserver-idle=true", "condition game.io/idle=True")
+	edited := "annotation kruise.io/podprobe=" + strings.Replace(probesJSON, `]}}`, `]},"periodSeconds":7}`, 1)
+	w.marked("a", edited, markersAnnotation, "label gameserver-idle=true", "condition game.io/idle=True")
 
-	w.must(w.client.Delete(t.Context(), w.named("game")))
+	w.must(w.client.Delete(t.Context(), w.markerNamed("game")))
 	w.gone("game")
-	// When the marker is gone, so is all that it made. The condition is the provider's.
+	// With the marker, all its marks are removed. The condition belongs to the provider.
 	pod, err := w.getPod(t.Context(), "a")
 	w.must(err)
 	if got := strings.Join(marks(pod), ", "); got != "condition game.io/idle=True" {
@@ -122,19 +122,20 @@ func TestProviderProbes(t *testing.T) {
 	}
 }
 
-func TestProvidedPodThatStopsMatching(t *testing.T) {
+func TestPodOnVirtualNodeThatStopsMatching(t *testing.T) {
 	w := newServerlessWorld(t)
 	pod := w.pod("a", w.virtualNode("vk-stops"))
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
-	w.marked("a", told, named)
+	w.marked("a", probesAnnotation, markersAnnotation)
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
-	w.marked("a", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+	w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"app":"db"},"annotations":{"foreign":"stays"}}}`)))
 	w.marked("a", "annotation foreign=stays", "condition game.io/idle=True")
 	w.matched("game", 0)
 }
 
-// Annotations that the webhook has put on a pod belong to whoever made the pod.
+// TestAnnotationsFromTheCreator covers annotations that the webhook added to a pod: they belong
+// to the field manager that created the pod.
 func TestAnnotationsFromTheCreator(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.virtualNode("vk-creator")
@@ -148,20 +149,20 @@ func TestAnnotationsFromTheCreator(t *testing.T) {
 	w.marked("kubelet")
 	w.marked("pending")
 
-	// A pod that waits for a node is left alone, and one that the webhook annotated kept right.
+	// An unscheduled pod gets no annotations, but annotations of the webhook are kept up to date.
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
-	w.marked("virtual", told, named)
-	w.steady("pending")
+	w.marked("virtual", probesAnnotation, markersAnnotation)
+	w.unchanged("pending")
 	_, err := env.CreatePod(t.Context(), w.client, builders.Pod(w.namespace, "waits").Label("app", "game").Node("").
-		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, handed).Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "game").Build())
+		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, probesJSON).Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "game").Build())
 	w.must(err)
-	w.steady("waits", told, named)
-	w.must(w.client.Delete(t.Context(), w.named("game")))
+	w.unchanged("waits", probesAnnotation, markersAnnotation)
+	w.must(w.client.Delete(t.Context(), w.markerNamed("game")))
 	w.gone("game")
 	w.marked("waits")
 }
 
-func TestNodeThatChangesItsKind(t *testing.T) {
+func TestNodeBecomesVirtualAndBack(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.pod("a", w.node("changing"))
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
@@ -173,11 +174,11 @@ func TestNodeThatChangesItsKind(t *testing.T) {
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
 	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)))
-	w.marked("a", append(idle, told, named)...)
-	w.steady("a", append(idle, told, named)...)
+	w.marked("a", append(idle, probesAnnotation, markersAnnotation)...)
+	w.unchanged("a", append(idle, probesAnnotation, markersAnnotation)...)
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
-	w.marked("a", append(busy, told, named)...)
-	w.steady("a", append(busy, told, named)...)
+	w.marked("a", append(busy, probesAnnotation, markersAnnotation)...)
+	w.unchanged("a", append(busy, probesAnnotation, markersAnnotation)...)
 
 	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":null}}}`)))
 	w.planned("changing", "a/game#Idle")
@@ -196,23 +197,23 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	}
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	for _, name := range []string{"a", "ended"} {
-		w.marked(name, told, named)
+		w.marked(name, probesAnnotation, markersAnnotation)
 		w.provide(name, "game.io/idle", corev1.ConditionTrue)
-		w.marked(name, told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+		w.marked(name, probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 	}
 	ended, err := w.getPod(t.Context(), "ended")
 	w.must(err)
 	w.must(w.client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
 	w.matched("game", 1)
-	w.rest()
-	w.rest()
+	w.settle()
+	w.settle()
 	stop()
 
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	stop = startServerless(t, shared)
-	w.rest()
-	w.rest()
+	w.settle()
+	w.settle()
 	if writes := w.writes(before); len(writes) > 0 {
 		t.Errorf("a restart wrote: %v", writes)
 	}
@@ -222,37 +223,37 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	w.provide("ended", "game.io/idle", corev1.ConditionFalse)
 	w.pod("new", "vk-restart")
 	startServerless(t, shared)
-	w.marked("a", told, named, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
-	w.marked("new", told, named)
-	w.steady("ended", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False")
+	w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
+	w.marked("new", probesAnnotation, markersAnnotation)
+	w.unchanged("ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False")
 }
 
-// The gate is off by default: nothing is written to a pod on a virtual kubelet.
+// TestGateOff checks that by default nothing is written to a pod on a virtual node.
 func TestGateOff(t *testing.T) {
 	w := newWorld(t, shared)
 	w.pod("a", w.virtualNode("vk-off"))
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.matched("game", 1)
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
-	w.steady("a", "condition game.io/idle=True")
+	w.unchanged("a", "condition game.io/idle=True")
 }
 
-func TestHandoverToAnotherPodOfTheName(t *testing.T) {
+func TestRecreatedPodOnVirtualNode(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.virtualNode("vk-again")
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	for i := range 3 {
 		pod := w.pod("a", "vk-again")
-		w.marked("a", told, named)
+		w.marked("a", probesAnnotation, markersAnnotation)
 		w.provide("a", "game.io/idle", corev1.ConditionTrue)
-		w.marked("a", told, named, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+		w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 		w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 		w.until(fmt.Sprintf("pod %d is gone", i), func(ctx context.Context) (string, error) {
 			_, err := w.getPod(ctx, "a")
 			if apierrors.IsNotFound(err) {
 				return "", nil
 			}
-			return "it is there", err
+			return "it exists", err
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// TestStandby holds a manager that waits for the lease to keeping nothing of what goes by:
-// it may wait for months.
+// TestStandby checks that a manager that waits for the lease does not accumulate work in its
+// queues: it may wait for months.
 func TestStandby(t *testing.T) {
 	w := newWorldWithoutManager(t, shared)
 	defer w.clean()
@@ -39,13 +39,13 @@ func TestStandby(t *testing.T) {
 	w.marked("pod-9", "label web=1")
 	w.until("all queues are empty", func(context.Context) (string, error) {
 		if more := queued(t) - before; more > 0 {
-			return fmt.Sprintf("%v requests wait", more), nil
+			return fmt.Sprintf("%v queued requests", more), nil
 		}
 		return "", nil
 	})
 }
 
-// queued returns how many requests wait in the queues of this process's managers.
+// queued returns the number of requests in the queues of this process's managers.
 func queued(t *testing.T) float64 {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {

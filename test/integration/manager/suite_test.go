@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager_test runs the manager against a real API server, with the rights of
-// its own service account. Nodes and pods are objects without kubelets, and the test
-// reports in the agents' place.
+// Package manager_test runs the manager against a real API server, with the rights of its
+// service account. Nodes and pods are plain objects without kubelets, and the tests write the
+// agents' reports.
 package manager_test
 
 import (
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	env.Main(m, func(e *env.Env) { shared = e })
 }
 
-// world is one test's part of the cluster: a namespace, and the nodes it makes.
+// world is the fixture of one test: a namespace and the nodes that the test creates.
 type world struct {
 	testing.TB
 	env       *env.Env
@@ -48,7 +48,7 @@ type world struct {
 	poll      await.Poll
 }
 
-// newWorld starts a manager for the test, and cleans up through it at the end.
+// newWorld starts a manager for the test. The cleanup at the end relies on it.
 func newWorld(t testing.TB, e *env.Env) *world {
 	t.Helper()
 	startManager(t, e)
@@ -57,26 +57,26 @@ func newWorld(t testing.TB, e *env.Env) *world {
 	return w
 }
 
-// newWorldWithoutManager is for tests that start managers themselves. They defer clean,
-// which needs the last of them.
+// newWorldWithoutManager is for tests that start managers themselves. They must defer clean,
+// which needs a running manager.
 func newWorldWithoutManager(t testing.TB, e *env.Env) *world {
 	t.Helper()
 	return &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t), poll: await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}}
 }
 
-// clean leaves nothing that a manager of another test would act on.
+// clean deletes everything that the manager of another test would act on.
 func (w *world) clean() {
 	ctx, cancel := context.WithTimeout(context.Background(), await.Timeout)
 	defer cancel()
 	for _, object := range []client.Object{&corev1.Pod{}, &v1alpha1.PodProbeMarker{}} {
 		if err := w.client.DeleteAllOf(ctx, object, client.InNamespace(w.namespace), client.GracePeriodSeconds(0)); err != nil {
-			w.Errorf("cleaning up: %v", err)
+			w.Errorf("clean up: %v", err)
 		}
 	}
 	for _, name := range w.nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := client.IgnoreNotFound(w.client.Delete(ctx, node)); err != nil {
-			w.Errorf("cleaning up: %v", err)
+			w.Errorf("clean up: %v", err)
 		}
 	}
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -89,7 +89,7 @@ func (w *world) clean() {
 		return len(markers.Items) == 0 && len(plans.Items) == 0, err
 	})
 	if err != nil {
-		w.Errorf("markers or NodePodProbes of the test stay: %v", err)
+		w.Errorf("wait until the markers and NodePodProbes are deleted: %v", err)
 	}
 }
 
@@ -101,7 +101,7 @@ func startManager(t testing.TB, e *env.Env) (stop func()) {
 	})
 }
 
-// runManager fills in the rest of the options.
+// runManager sets defaults for the other options and runs a manager.
 func runManager(t testing.TB, options manager.Options) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,7 +117,7 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 	m, err := manager.New(ctx, options)
 	if err != nil {
 		cancel()
-		t.Fatal("making the manager:", err)
+		t.Fatal("create manager:", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -129,7 +129,7 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 		stopped = true
 		cancel()
 		if err := <-done; err != nil {
-			t.Error("the manager ended:", err)
+			t.Error("run manager:", err)
 		}
 	}
 	t.Cleanup(stop)
@@ -150,7 +150,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// node makes a node and waits for its NodePodProbe.
+// node creates a node and waits for its NodePodProbe.
 func (w *world) node(name string) string {
 	w.Helper()
 	w.must(w.client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -171,7 +171,7 @@ func (w *world) getPlan(ctx context.Context, node string) (*v1alpha1.NodePodProb
 	return npp, err
 }
 
-// pod makes a running pod with the label app=game on the node.
+// pod creates a running pod with the label app=game on the node.
 func (w *world) pod(name, node string) *corev1.Pod {
 	w.Helper()
 	pod, err := env.CreatePod(w.Context(), w.client, builders.Pod(w.namespace, name).Label("app", "game").Node(node).Build())
@@ -185,7 +185,7 @@ func (w *world) getPod(ctx context.Context, name string) (*corev1.Pod, error) {
 	return pod, err
 }
 
-// marker makes a marker.
+// marker creates a marker.
 func (w *world) marker(builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	w.Helper()
 	marker := builder.Unsaved().Build()
@@ -199,7 +199,7 @@ func (w *world) getMarker(ctx context.Context, name string) (*v1alpha1.PodProbeM
 	return marker, err
 }
 
-// gone waits until the marker is gone.
+// gone waits until the marker is deleted.
 func (w *world) gone(marker string) {
 	w.Helper()
 	w.until("marker "+marker+" is gone", func(ctx context.Context) (string, error) {
@@ -207,6 +207,6 @@ func (w *world) gone(marker string) {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return "it is there", err
+		return "it exists", err
 	})
 }

@@ -36,8 +36,8 @@ import (
 
 const webhookName = "seamark-webhook"
 
-// webhookWorld has a manager that serves the webhook with the rights of config/serverless,
-// and an API server that calls it.
+// webhookWorld is a fixture with a manager that serves the webhook with the rights of
+// config/serverless, and an API server that calls it.
 type webhookWorld struct {
 	*world
 	port   int
@@ -76,8 +76,8 @@ func freePort(t *testing.T) int {
 	return number
 }
 
-// install makes what config/serverless makes, but for the Service: this API server reaches
-// no pods, so the Service points to the machine.
+// install creates the objects of config/serverless. The Service points to the local machine,
+// because this API server can't reach pods.
 func (w *webhookWorld) install() {
 	w.Helper()
 	rights, err := env.ReadManifests("config/serverless/rbac.yaml")
@@ -97,7 +97,7 @@ func (w *webhookWorld) install() {
 			w.must(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
 			port := int32(w.port)
 			configuration.Webhooks[0].ClientConfig.Service.Port = &port
-			// A loaded machine is no reason to go on without an answer.
+			// The default is too short for a loaded machine.
 			seconds := int32(20)
 			configuration.Webhooks[0].TimeoutSeconds = &seconds
 			w.must(w.client.Create(w.Context(), configuration))
@@ -116,7 +116,7 @@ func (w *webhookWorld) uninstall() {
 			object.SetNamespace(env.SystemNamespace)
 		}
 		if err := client.IgnoreNotFound(w.client.Delete(ctx, object)); err != nil {
-			w.Errorf("cleaning up: %v", err)
+			w.Errorf("clean up: %v", err)
 		}
 	}
 }
@@ -127,11 +127,11 @@ func (w *webhookWorld) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// trusted waits until the API server trusts the authority in the Secret, and that is not
-// the one before.
+// trusted waits until the API server trusts the CA certificate in the Secret, and that is a
+// new one.
 func (w *webhookWorld) trusted(before string) (authority string) {
 	w.Helper()
-	w.until("the API server trusts a new authority", func(ctx context.Context) (string, error) {
+	w.until("the API server trusts a new CA certificate", func(ctx context.Context) (string, error) {
 		secret, err := w.secret(ctx)
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
@@ -149,8 +149,8 @@ func (w *webhookWorld) trusted(before string) (authority string) {
 	return authority
 }
 
-// tries makes pods until one has the annotations from its making on.
-func (w *webhookWorld) tries(prefix string) {
+// annotates creates pods until one is annotated at its creation.
+func (w *webhookWorld) annotates(prefix string) {
 	w.Helper()
 	count := 0
 	w.until("a new pod is annotated", func(ctx context.Context) (string, error) {
@@ -160,14 +160,14 @@ func (w *webhookWorld) tries(prefix string) {
 			return "", err
 		}
 		got := strings.Join(marks(pod), ", ")
-		if got == told+", "+named {
+		if got == probesAnnotation+", "+markersAnnotation {
 			return "", nil
 		}
-		return "it is marked " + got, nil
+		return "it has the marks " + got, nil
 	})
 }
 
-// unbound is a pod that may run on a virtual kubelet and waits for a node.
+// unbound returns an unscheduled pod that may run on a virtual node.
 func (w *webhookWorld) unbound(name string) *builders.PodBuilder {
 	return builders.Pod(w.namespace, name).Label("app", "game").Node("").Unsaved()
 }
@@ -178,76 +178,77 @@ func TestWebhook(t *testing.T) {
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.matched("game", 0)
 	w.trusted("")
-	w.tries("waits")
+	w.annotates("waits")
 
-	// Bound from the start, as a provider meets it.
+	// Bound at its creation, as a provider sees it.
 	bound := w.unbound("bound").Node("vk-hook").Annotation("mine", "stays").Build()
 	w.must(w.client.Create(t.Context(), bound))
-	if got, want := strings.Join(marks(bound), ", "), told+", "+named+", annotation mine=stays"; got != want {
-		t.Errorf("a new pod is marked %s, want %s", got, want)
+	if got, want := strings.Join(marks(bound), ", "), probesAnnotation+", "+markersAnnotation+", annotation mine=stays"; got != want {
+		t.Errorf("a new pod has the marks %s, want %s", got, want)
 	}
 	for name, pod := range map[string]*builders.PodBuilder{
-		"no marker selects it":         w.unbound("other").Label("app", "db"),
-		"bound to a node with kubelet": w.unbound("elsewhere").Node("kubelet"),
-		"its selector picks no such":   w.unbound("picky").NodeSelector("zone", "b"),
+		"not selected":              w.unbound("other").Label("app", "db"),
+		"bound to a kubelet's node": w.unbound("elsewhere").Node("kubelet"),
+		"other node selector":       w.unbound("picky").NodeSelector("zone", "b"),
 	} {
 		made := pod.Build()
 		w.must(w.client.Create(t.Context(), made))
 		if got := marks(made); len(got) > 0 {
-			t.Errorf("%s: it is marked %s", name, got)
+			t.Errorf("%s: it has the marks %s", name, got)
 		}
 	}
 }
 
-// A Secret that was deleted and made anew, one that is due and one with nonsense are all
-// filled anew, and the API server goes on to call the webhook.
-func TestWebhookAuthorityIsRenewed(t *testing.T) {
+// TestWebhookCertificateRenewal checks that the manager fills a recreated Secret, one whose
+// certificate is about to expire and one with invalid data, and that the API server still calls
+// the webhook.
+func TestWebhookCertificateRenewal(t *testing.T) {
 	w := newWebhookWorld(t)
 	w.virtualNode("vk-certs")
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.matched("game", 0)
 	authority := w.trusted("")
-	w.tries("first")
+	w.annotates("first")
 
 	secret, err := w.secret(t.Context())
 	w.must(err)
 	w.must(w.client.Delete(t.Context(), secret))
-	w.rest()
-	w.tries("deleted")
+	w.settle()
+	w.annotates("deleted")
 	secret = &corev1.Secret{}
 	secret.Namespace, secret.Name = env.SystemNamespace, webhookName
 	w.must(w.client.Create(t.Context(), secret))
 	authority = w.trusted(authority)
-	w.tries("empty")
+	w.annotates("empty")
 
 	due, key := expiring(t)
 	for name, data := range map[string]map[string][]byte{
-		"due":      {"ca.crt": due, "tls.crt": due, "tls.key": key},
-		"nonsense": {"ca.crt": []byte("x"), "tls.crt": []byte("x"), "tls.key": []byte("x")},
+		"expiring": {"ca.crt": due, "tls.crt": due, "tls.key": key},
+		"invalid":  {"ca.crt": []byte("x"), "tls.crt": []byte("x"), "tls.key": []byte("x")},
 	} {
 		secret, err := w.secret(t.Context())
 		w.must(err)
 		secret.Data = data
 		w.must(w.client.Update(t.Context(), secret))
-		w.until("the Secret that is "+name+" is made anew", func(ctx context.Context) (string, error) {
+		w.until("the "+name+" Secret is renewed", func(ctx context.Context) (string, error) {
 			secret, err := w.secret(ctx)
 			if err != nil || string(secret.Data["ca.crt"]) == string(data["ca.crt"]) {
-				return "it has what the test wrote", err
+				return "it has the data of the test", err
 			}
 			return "", nil
 		})
 		authority = w.trusted(authority)
-		w.tries(name)
+		w.annotates(name)
 	}
 
-	// A configuration that is made anew, as an upgrade may do, is told of the authority.
+	// A recreated webhook configuration, as after an upgrade, gets the CA certificate.
 	w.uninstall()
 	w.install()
 	w.trusted("")
-	w.tries("again")
+	w.annotates("again")
 }
 
-// expiring returns a sound authority of which less than a third of its time is left.
+// expiring returns a valid CA certificate with less than a third of its lifetime left.
 func expiring(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
