@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -32,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probers"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // Options are what an agent needs. Fields are required unless they say otherwise.
@@ -131,7 +131,7 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Container) {
-			if pod, planned := a.reporter.name(c.PodUID); planned {
+			if pod, planned := a.reporter.podName(c.PodUID); planned {
 				a.options.Log.V(logging.Decisions).Info("Container changed", "pod", pod.String(), "container", c.Name,
 					"containerID", c.ID, "running", c.Running)
 			}
@@ -162,11 +162,7 @@ func (a *Agent) tell(run worker.Run) {
 	if !log.Enabled() {
 		return
 	}
-	pod, planned := a.reporter.name(run.Key.PodUID)
-	if !planned {
-		return
-	}
-	log = log.WithValues("pod", pod.String(), "probe", run.Key.String(), "container", run.Key.Name)
+	log = log.WithValues("pod", run.Pod.String(), "probe", run.Key.String(), "container", run.Key.Name)
 	if run.Err != nil {
 		log.Info("Probe told nothing", "reason", run.Err.Error())
 		return

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 func TestResultOf(t *testing.T) {

@@ -5,7 +5,7 @@ package agent
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // absenceGrace is how long the plan stays in force after its object has gone. An object
@@ -26,17 +26,16 @@ const absenceGrace = 30 * time.Second
 
 // planRunner runs what is planned: a worker.Worker.
 type planRunner interface {
-	// SetPlan replaces the plan and calls inForce once it stands.
-	SetPlan(probes []worker.Probe, inForce func())
+	// SetPlan replaces the plan and calls inForce when the new one is in force.
+	SetPlan(tasks []worker.Task, inForce func())
 }
 
 // planReporter reports on the plan in force: a reporter.
 type planReporter interface {
-	// Announce tells of the plan that comes into force next.
-	Announce(plan report.Plan)
-	// InForce tells that the plan of object stands; nil stands for no object.
+	// InForce receives the object whose plan is now in force; nil if there is no object.
 	InForce(object *v1alpha1.NodePodProbe)
-	// Observe tells what is stored on the API server now; nil if nothing is.
+	// Observe receives the object as it is stored on the API server now; nil if there is
+	// none.
 	Observe(object *v1alpha1.NodePodProbe)
 }
 
@@ -52,12 +51,13 @@ type follower struct {
 	synced          atomic.Bool
 	probes, inForce atomic.Int64
 
-	// uid, generation and started are those of the plan handed on last.
-	uid        types.UID
-	generation int64
-	started    bool
-	problems   map[string]error
-	// followed are the probes of the plan handed on last, those that can't be run among them.
+	// started is whether a plan was handed to the runner. uid and plan are those of the
+	// newest one, problems its probes that can never run, and followed the keys of its
+	// tasks, including those that can't run.
+	started  bool
+	uid      types.UID
+	plan     report.Plan
+	problems []worker.Problem
 	followed map[probeid.Key]bool
 }
 
@@ -81,7 +81,7 @@ func (f *follower) run(ctx context.Context) {
 				continue
 			}
 			grace.Stop()
-			if f.started && object.UID == f.uid && object.Generation == f.generation {
+			if f.started && object.UID == f.uid && object.Generation == f.plan.Generation {
 				continue
 			}
 			f.put(object)
@@ -89,45 +89,89 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// put hands a plan on. States are restored from what is reported with the first one:
-// later, the worker knows better.
+// put hands the plan of an object to the runner. The first plan starts from the reported
+// states; for later ones the runner has newer states.
 func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	plan := planOf(object)
+	f.uid = ""
 	var restored report.States
 	if object != nil {
-		f.uid, f.generation = object.UID, object.Generation
+		f.uid = object.UID
 		if !f.started {
 			restored = report.Restore(plan, object.Status)
 		}
-	} else {
-		f.uid, f.generation = "", 0
 	}
 	f.started = true
-	probes, problems := probesOf(plan, restored, f.followed)
-	f.followed = make(map[probeid.Key]bool, len(probes))
-	for i := range probes {
-		f.followed[probes[i].Key] = true
+	tasks, problems := worker.TasksOf(plan.Pods)
+	tasks = runnable(tasks, restored, f.followed)
+	f.followed = make(map[probeid.Key]bool, len(tasks))
+	for i := range tasks {
+		f.followed[tasks[i].Key] = true
 	}
-	f.complain(problems)
-	f.probes.Store(int64(len(probes)))
-	f.report.Announce(plan)
-	f.log.V(logging.Decisions).Info("Plan changed", "generation", plan.Generation, "pods", len(plan.Pods), "probes", len(probes))
-	f.runner.SetPlan(probes, func() {
+	f.logPlan(plan, len(tasks), problems)
+	f.plan, f.problems = plan, problems
+	f.probes.Store(int64(len(tasks)))
+	f.runner.SetPlan(tasks, func() {
 		f.report.InForce(object)
 		f.inForce.Store(plan.Generation)
 		f.synced.Store(true)
 	})
 }
 
-// complain logs each problem of a plan once.
-func (f *follower) complain(problems map[string]error) {
-	for name, err := range problems {
-		if before := f.problems[name]; before == nil || before.Error() != err.Error() {
-			pod, probe, _ := strings.Cut(name, " ")
-			f.log.Error(err, "Probe can't be run", "pod", pod, "probe", probe)
+// planOf returns the plan of an object; it is empty if there is none.
+func planOf(object *v1alpha1.NodePodProbe) report.Plan {
+	if object == nil {
+		return report.Plan{}
+	}
+	return report.Plan{Generation: object.Generation, Pods: object.Spec.PodProbes}
+}
+
+// runnable returns the tasks to run, with the states to start from. A task without a
+// target stays if it has a restored state or was in the plan before: its state can still
+// change, when its container ends.
+func runnable(tasks []worker.Task, restored report.States, before map[probeid.Key]bool) []worker.Task {
+	kept := tasks[:0]
+	for _, task := range tasks {
+		task.Restored = restored[task.Key]
+		if task.Target.Handler != "" || task.Restored.State != "" || before[task.Key] {
+			kept = append(kept, task)
 		}
 	}
-	f.problems = problems
+	return kept
+}
+
+// logPlan logs how the plan differs from the previous one. A problem that stays from plan
+// to plan is logged once.
+func (f *follower) logPlan(plan report.Plan, tasks int, problems []worker.Problem) {
+	log := f.log.V(logging.Decisions)
+	before, after := podsOf(f.plan), podsOf(plan)
+	for uid, pod := range after {
+		if _, known := before[uid]; !known {
+			log.Info("Started to probe pod", "pod", pod.String(), "podUID", string(uid))
+		}
+	}
+	for uid, pod := range before {
+		if _, stays := after[uid]; !stays {
+			log.Info("Stopped probing pod", "pod", pod.String(), "podUID", string(uid))
+		}
+	}
+	for _, problem := range problems {
+		if !slices.ContainsFunc(f.problems, func(p worker.Problem) bool {
+			return p.Pod == problem.Pod && p.Probe == problem.Probe && p.Err.Error() == problem.Err.Error()
+		}) {
+			f.log.Error(problem.Err, "Planned probe is invalid", "pod", problem.Pod.String(), "probe", problem.Probe)
+		}
+	}
+	log.Info("Plan changed", "generation", plan.Generation, "pods", len(plan.Pods), "probes", tasks)
+}
+
+func podsOf(plan report.Plan) map[types.UID]types.NamespacedName {
+	names := make(map[types.UID]types.NamespacedName, len(plan.Pods))
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		names[types.UID(pod.UID)] = types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	}
+	return names
 }
 
 // watched holds the newest version of the one object that is watched. It is the store of

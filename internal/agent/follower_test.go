@@ -6,8 +6,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // audience notes what a follower does, as its runner and its reporter.
@@ -34,7 +32,7 @@ func (a *audience) note(format string, args ...any) {
 	a.log = append(a.log, fmt.Sprintf("%s %s", time.Since(a.start), fmt.Sprintf(format, args...)))
 }
 
-func (a *audience) SetPlan(probes []worker.Probe, inForce func()) {
+func (a *audience) SetPlan(probes []worker.Task, inForce func()) {
 	line := "run"
 	for _, p := range probes {
 		line += fmt.Sprintf(" %s%s", p.Key.ID, p.Restored.State)
@@ -42,8 +40,6 @@ func (a *audience) SetPlan(probes []worker.Probe, inForce func()) {
 	a.note("%s", line)
 	inForce()
 }
-
-func (a *audience) Announce(report.Plan) {}
 
 func (a *audience) InForce(object *v1alpha1.NodePodProbe) {
 	if object == nil {
@@ -207,7 +203,7 @@ func statusOf(name string, state v1alpha1.ProbeState) v1alpha1.NodePodProbeStatu
 	}}}
 }
 
-func TestProbesOf(t *testing.T) {
+func TestRunnableTasks(t *testing.T) {
 	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
 	cases := map[string]struct {
 		ip       string
@@ -217,12 +213,12 @@ func TestProbesOf(t *testing.T) {
 		problems []string
 		before   bool
 	}{
-		"a network probe":                      {ip: "10.0.0.1", handler: tcp, name: "m#p", target: "10.0.0.1:80"},
-		"a network probe, IPv6":                {ip: "fd00::1", handler: tcp, name: "m#p", target: "[fd00::1]:80"},
-		"a network probe without an address":   {handler: tcp, name: "m#p"},
-		"one that has lost its address":        {handler: tcp, name: "m#p", before: true},
-		"a name that is none":                  {ip: "10.0.0.1", handler: tcp, name: "p", problems: []string{"games/pod p"}},
-		"a handler that can't be run anywhere": {ip: "10.0.0.1", name: "m#p", problems: []string{"games/pod m#p"}},
+		"network probe":                       {ip: "10.0.0.1", handler: tcp, name: "m#p", target: "10.0.0.1:80"},
+		"network probe, IPv6":                 {ip: "fd00::1", handler: tcp, name: "m#p", target: "[fd00::1]:80"},
+		"network probe without an address":    {handler: tcp, name: "m#p"},
+		"network probe that lost its address": {handler: tcp, name: "m#p", before: true},
+		"invalid name":                        {ip: "10.0.0.1", handler: tcp, name: "p", problems: []string{"games/pod p"}},
+		"no handler":                          {ip: "10.0.0.1", name: "m#p", problems: []string{"games/pod m#p"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -231,15 +227,20 @@ func TestProbesOf(t *testing.T) {
 				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: spec(tc.handler)}},
 			}}}
 			key := probeid.Key{Container: probeid.Container{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
-			probes, problems := probesOf(plan, report.States{}, map[probeid.Key]bool{key: tc.before})
-			if diff := cmp.Diff(tc.problems, slices.Collect(maps.Keys(problems))); diff != "" {
+			tasks, found := worker.TasksOf(plan.Pods)
+			tasks = runnable(tasks, report.States{}, map[probeid.Key]bool{key: tc.before})
+			var problems []string
+			for _, problem := range found {
+				problems = append(problems, problem.Pod.String()+" "+problem.Probe)
+			}
+			if diff := cmp.Diff(tc.problems, problems); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			target := ""
-			if len(probes) == 1 && probes[0].Target.TCP != nil {
-				target = probes[0].Target.TCP.Address
+			if len(tasks) == 1 && tasks[0].Target.TCP != nil {
+				target = tasks[0].Target.TCP.Address
 			}
-			if got, want := len(probes) == 1, tc.before || tc.target != ""; got != want {
+			if got, want := len(tasks) == 1, tc.before || tc.target != ""; got != want {
 				t.Errorf("followed: %t, want %t", got, want)
 			}
 			if target != tc.target {

@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -142,7 +143,6 @@ func (d *desk) put() {
 	var object *v1alpha1.NodePodProbe
 	d.world(func() { object = d.object })
 	d.Observe(object)
-	d.Announce(planOf(object))
 	d.InForce(object)
 }
 
@@ -156,8 +156,18 @@ func (d *desk) see() {
 // tell moves a probe to a state now.
 func (d *desk) tell(probe string, state v1alpha1.ProbeState, message string) {
 	key := keyOf(probe)
-	d.ProbeChanged(key, streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
-		&streak.Transition{To: state, Message: message, At: time.Now()})
+	d.ProbeChanged(worker.Change{
+		Key:        key,
+		State:      streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
+		Transition: &streak.Transition{To: state, Message: message, At: time.Now()},
+	})
+}
+
+// rerun reports another run of the probe p whose state has stayed since then.
+func (d *desk) rerun(state v1alpha1.ProbeState, since time.Time) {
+	d.ProbeChanged(worker.Change{
+		Key: keyOf("p"), State: streak.State{State: state, Message: "ok", LastProbe: time.Now(), LastTransition: since},
+	})
 }
 
 func keyOf(probe string) probeid.Key {

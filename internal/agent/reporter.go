@@ -19,7 +19,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
-	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 const (
@@ -76,8 +76,6 @@ type reporter struct {
 	writing bool
 	// wakeAt is when to decide next; zero while nothing is to be decided.
 	wakeAt time.Time
-	// pods are the names of the pods of the plans in force and to come, for the log.
-	pods map[types.UID]types.NamespacedName
 
 	// Only the writing goroutine uses these.
 	notBefore time.Time
@@ -98,70 +96,45 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 32, Cap: 5 * time.Second}
 }
 
-// ProbeChanged takes in the newest state of a probe.
-func (r *reporter) ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition) {
+// ProbeChanged receives the newest state of a probe.
+func (r *reporter) ProbeChanged(change worker.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	key := change.Key
 	before := r.states[key]
-	r.states[key] = state
+	r.states[key] = change.State
 	now := time.Now()
-	switch {
+	switch transition := change.Transition; {
 	case transition != nil:
 		r.metrics.Changed(string(transition.To))
-		pod := r.pods[key.PodUID]
-		r.log.Info("Probe changed state", "pod", pod.String(), "marker", pod.Namespace+"/"+key.Marker, "probe", key.String(),
-			"container", key.Name, "from", string(cmp.Or(transition.From, "none")), "to", string(transition.To), "message", transition.Message)
+		r.log.Info("Probe changed state", "pod", change.Pod.String(), "marker", change.Pod.Namespace+"/"+key.Marker,
+			"probe", key.String(), "container", key.Name,
+			"from", string(cmp.Or(transition.From, "none")), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
-	case before.Message != state.Message:
-		due := r.ledger.MessageDue(report.ID{PodUID: key.PodUID, Name: key.String()}, state.LastTransition)
-		r.wakeBy(later(now, due))
+	case before.Message != change.State.Message:
+		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
 	default:
 		r.wakeBy(now.Add(lookInterval))
 	}
 }
 
-// ProbeGone takes in that a probe is no longer run.
+// ProbeGone receives a probe that no longer runs.
 func (r *reporter) ProbeGone(key probeid.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
 }
 
-// Announce tells of the plan that comes into force next.
-func (r *reporter) Announce(plan report.Plan) {
+// podName returns the name of a pod. It returns false if the plan in force lacks the pod.
+func (r *reporter) podName(uid types.UID) (types.NamespacedName, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.pods
-	r.pods = namesOf(plan)
-	for uid, pod := range r.pods {
-		if _, known := before[uid]; !known {
-			r.log.V(logging.Decisions).Info("Probing pod", "pod", pod.String(), "podUID", string(uid))
+	for i := range r.plan.Pods {
+		if pod := &r.plan.Pods[i]; types.UID(pod.UID) == uid {
+			return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, true
 		}
 	}
-	// Until the plan stands, the worker may tell of pods of the one before.
-	for uid, pod := range namesOf(r.plan) {
-		if _, stays := r.pods[uid]; !stays {
-			r.log.V(logging.Decisions).Info("No longer probing pod", "pod", pod.String(), "podUID", string(uid))
-			r.pods[uid] = pod
-		}
-	}
-}
-
-func namesOf(plan report.Plan) map[types.UID]types.NamespacedName {
-	names := make(map[types.UID]types.NamespacedName, len(plan.Pods))
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		names[types.UID(pod.UID)] = types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	}
-	return names
-}
-
-// name returns the name of a pod, if there is a plan for it.
-func (r *reporter) name(uid types.UID) (types.NamespacedName, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	pod, planned := r.pods[uid]
-	return pod, planned
+	return types.NamespacedName{}, false
 }
 
 // InForce tells that the plan of object stands, and that all states that the change of
@@ -170,7 +143,6 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan = planOf(object)
-	r.pods = namesOf(r.plan)
 	if object == nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/report"
-	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 func TestReporter(t *testing.T) {
@@ -221,7 +221,7 @@ func TestReporter(t *testing.T) {
 				d.tell("p", succeeded, "ok")
 				for range 60 {
 					pass(time.Second)
-					d.ProbeChanged(keyOf("p"), streak.State{State: succeeded, Message: "ok", LastProbe: time.Now(), LastTransition: d.start}, nil)
+					d.rerun(succeeded, d.start)
 				}
 			},
 			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
@@ -232,7 +232,7 @@ func TestReporter(t *testing.T) {
 				d.tell("p", succeeded, "ok")
 				for range 130 {
 					pass(10 * time.Second)
-					d.ProbeChanged(keyOf("p"), streak.State{State: succeeded, Message: "ok", LastProbe: time.Now(), LastTransition: d.start}, nil)
+					d.rerun(succeeded, d.start)
 				}
 				if len(d.log) != 3 {
 					d.t.Errorf("in 20 minutes: %v", d.log)
@@ -271,10 +271,10 @@ func TestRestartIsSilent(t *testing.T) {
 		after := newDesk(t, before.object)
 		after.put()
 		for key, state := range report.Restore(planOf(before.object), before.object.Status) {
-			after.ProbeChanged(key, state, nil)
+			after.ProbeChanged(worker.Change{Key: key, State: state})
 		}
 		pass(time.Minute)
-		after.ProbeChanged(keyOf("p"), streak.State{State: succeeded, Message: "ok", LastProbe: time.Now(), LastTransition: before.start}, nil)
+		after.rerun(succeeded, before.start)
 		pass(time.Minute)
 		after.stop()
 		if len(after.log) > 0 {

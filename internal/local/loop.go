@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probers"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // replanDelay is how long labels rest before the markers are matched anew, as the manager

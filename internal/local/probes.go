@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // declaredProbe is one of the kubelet's probes, as a container declares it.
@@ -76,18 +77,18 @@ func (l *loop) replan(now time.Time) {
 	newest := l.newest
 
 	planned := map[probeid.Key]plannedProbe{}
-	var probes []worker.Probe
-	add := func(p worker.Probe, about plannedProbe) {
-		about.policy, about.handler = p.Policy, p.Target.Handler
-		planned[p.Key] = about
-		probes = append(probes, p)
+	var tasks []worker.Task
+	add := func(task worker.Task, about plannedProbe) {
+		about.policy, about.handler = task.Policy, task.Target.Handler
+		planned[task.Key] = about
+		tasks = append(tasks, task)
 	}
 	l.addMarkers(newest, add)
 	for _, p := range l.pods {
 		l.addKubelet(now, p, add)
 	}
 	l.planned = planned
-	l.worker.SetPlan(probes, func() {
+	l.worker.SetPlan(tasks, func() {
 		l.mail.post(func(l *loop, now time.Time) {
 			l.plan = newest
 			sooner(&l.reportAt, now)
@@ -96,24 +97,12 @@ func (l *loop) replan(now time.Time) {
 }
 
 // addMarkers adds the probes of a markers' plan.
-func (l *loop) addMarkers(p report.Plan, add func(worker.Probe, plannedProbe)) {
-	for i := range p.Pods {
-		wire := &p.Pods[i]
-		for j := range wire.Probes {
-			key, err := report.KeyOf(wire, &wire.Probes[j])
-			pod, _ := l.podOf(key.Container)
-			if err != nil || pod == nil {
-				continue
-			}
-			spec := &wire.Probes[j].Probe.Probe
-			target, err := probe.Parse(spec, wire.IP)
-			if err != nil {
-				// What plan resolves, Parse takes: the CRD's rules see to that.
-				continue
-			}
-			add(worker.Probe{
-				Key: key, Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, PodIP: wire.IP, Target: target,
-			}, plannedProbe{pod: pod, kind: ProbeMarker})
+func (l *loop) addMarkers(p report.Plan, add func(worker.Task, plannedProbe)) {
+	// The rules of the CRD, which manifest checks too, leave no problems.
+	tasks, _ := worker.TasksOf(p.Pods)
+	for _, task := range tasks {
+		if pod, _ := l.podOf(task.Key.Container); pod != nil && task.Target.Handler != "" {
+			add(task, plannedProbe{pod: pod, kind: ProbeMarker})
 		}
 	}
 }
@@ -121,7 +110,7 @@ func (l *loop) addMarkers(p report.Plan, add func(worker.Probe, plannedProbe)) {
 // addKubelet adds those of the kubelet's probes that are to be run now. Each start of a
 // container has probes of its own, so that what is still on its way about the one before
 // can't be taken for it.
-func (l *loop) addKubelet(now time.Time, p *pod, add func(worker.Probe, plannedProbe)) {
+func (l *loop) addKubelet(now time.Time, p *pod, add func(worker.Task, plannedProbe)) {
 	for _, c := range p.machine.Containers() {
 		active := activeProbes(p.machine, c)
 		for _, declared := range kubeletProbes(c.Spec) {
@@ -155,23 +144,17 @@ func activeProbes(machine *lifecycle.Pod, c *lifecycle.Container) map[ProbeType]
 	}
 }
 
-// kubeletProbeOf makes what the worker runs of one of the kubelet's probes, by the rules
-// for the markers' probes.
-func kubeletProbeOf(key probeid.Key, pod *corev1.Pod, c *corev1.Container, declared *corev1.Probe) (worker.Probe, error) {
+// kubeletProbeOf returns the task of one of the kubelet's probes, which follows the rules
+// for the probes of markers.
+func kubeletProbeOf(key probeid.Key, pod *corev1.Pod, c *corev1.Container, declared *corev1.Probe) (worker.Task, error) {
 	spec, problem := plan.Resolve(pod, c.Name, declared, plan.KubernetesDefaults())
 	if problem.Reason != "" {
-		return worker.Probe{}, fmt.Errorf("%s %s", problem.Reason, problem.Port)
+		return worker.Task{}, fmt.Errorf("%s %s", problem.Reason, problem.Port)
 	}
 	if spec.Exec != nil {
 		spec.Exec.Command = environ.Static(spec.Exec.Command, c.Env)
 	}
-	target, err := probe.Parse(&spec, pod.Status.PodIP)
-	if err != nil {
-		return worker.Probe{}, err
-	}
-	return worker.Probe{
-		Key: key, Policy: streak.PolicyOf(&spec), Handler: spec.ProbeHandler, PodIP: pod.Status.PodIP, Target: target,
-	}, nil
+	return worker.NewTask(key, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, &spec, pod.Status.PodIP)
 }
 
 // sink posts what the worker says to the loop.
@@ -180,8 +163,8 @@ type sink struct{ mail *mailbox }
 var _ worker.Sink = sink{}
 
 // ProbeChanged posts the newest state of a probe.
-func (s sink) ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition) {
-	s.mail.post(func(l *loop, now time.Time) { l.probeChanged(now, key, state, transition) })
+func (s sink) ProbeChanged(change worker.Change) {
+	s.mail.post(func(l *loop, now time.Time) { l.probeChanged(now, change.Key, change.State, change.Transition) })
 }
 
 // ProbeGone posts that a probe has left the plan.

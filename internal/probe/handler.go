@@ -50,16 +50,18 @@ func HandlerOf(h *corev1.ProbeHandler) (Handler, error) {
 	case 1:
 		return handlers[0], nil
 	case 0:
-		return "", fmt.Errorf("probe: must have exactly one of %s, has none", join(Handlers(), ", "))
+		return "", fmt.Errorf("probe: must have exactly one of %s, has none", list(Handlers()))
 	default:
-		return "", fmt.Errorf("probe: must have exactly one of %s, has %s", join(Handlers(), ", "), join(handlers, " and "))
+		return "", fmt.Errorf("probe: must have exactly one of %s, has %s", list(Handlers()), list(handlers))
 	}
 }
 
-func join(handlers []Handler, separator string) string {
+// list returns the names of two or more handlers as "a, b and c".
+func list(handlers []Handler) string {
 	names := make([]string, 0, len(handlers))
 	for _, handler := range handlers {
 		names = append(names, string(handler))
 	}
-	return strings.Join(names, separator)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

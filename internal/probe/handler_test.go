@@ -42,10 +42,10 @@ func TestHandlerOfRequiresExactlyOne(t *testing.T) {
 		handler corev1.ProbeHandler
 		want    string
 	}{
-		"none": {want: "probe: must have exactly one of exec, httpGet, tcpSocket, grpc, has none"},
+		"none": {want: "probe: must have exactly one of exec, httpGet, tcpSocket and grpc, has none"},
 		"two": {
 			handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}, GRPC: &corev1.GRPCAction{}},
-			want:    "probe: must have exactly one of exec, httpGet, tcpSocket, grpc, has exec and grpc",
+			want:    "probe: must have exactly one of exec, httpGet, tcpSocket and grpc, has exec and grpc",
 		},
 	}
 	for name, tc := range cases {

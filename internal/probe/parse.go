@@ -29,7 +29,7 @@ func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 		return Target{}, err
 	}
 	if spec.TimeoutSeconds < 1 {
-		return Target{}, fmt.Errorf("timeoutSeconds: %d is invalid: must be at least 1", spec.TimeoutSeconds)
+		return Target{}, fmt.Errorf("timeoutSeconds: %d is invalid: must be 1 or more", spec.TimeoutSeconds)
 	}
 	target := Target{Handler: handler, Timeout: time.Duration(spec.TimeoutSeconds) * time.Second}
 	switch handler {

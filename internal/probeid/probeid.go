@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // separator stands between the two names on the wire. Marker names are DNS subdomains
@@ -51,4 +53,14 @@ type Container struct {
 type Key struct {
 	Container
 	ID
+}
+
+// KeyOf returns the key of a planned probe of a planned pod. It returns an error if the
+// probe's name is not marker#probe.
+func KeyOf(pod *v1alpha1.PodProbe, planned *v1alpha1.ContainerProbe) (Key, error) {
+	id, err := Parse(planned.Name)
+	if err != nil {
+		return Key{}, err
+	}
+	return Key{Container: Container{PodUID: types.UID(pod.UID), Name: planned.ContainerName}, ID: id}, nil
 }

@@ -10,24 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// ID names a probe as a status does: without its container.
-type ID struct {
-	// PodUID is the pod's UID.
-	PodUID types.UID
-	// Name is the wire form, marker#probe.
-	Name string
+// entryID identifies a probe as a status does: without its container.
+type entryID struct {
+	podUID types.UID
+	// name is the wire form, marker#probe.
+	name string
 }
+
+func entryOfKey(key probeid.Key) entryID { return entryID{podUID: key.PodUID, name: key.String()} }
 
 // Ledger is what has been reported. It is a value: its methods return another and leave
 // it as it was.
 type Ledger struct {
 	status    v1alpha1.NodePodProbeStatus
-	entries   map[ID]v1alpha1.ContainerProbeState
-	messageAt map[ID]time.Time
+	entries   map[entryID]v1alpha1.ContainerProbeState
+	messageAt map[entryID]time.Time
 	// told are the states that events have spoken of, or need not.
-	told map[ID]v1alpha1.ProbeState
+	told map[entryID]v1alpha1.ProbeState
 }
 
 // Read starts a ledger from the status that an agent finds at its start. Its states are
@@ -47,7 +49,7 @@ func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
 // Wrote returns the ledger after status has been written at now.
 func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger {
 	entries := index(status)
-	messageAt := make(map[ID]time.Time, len(entries))
+	messageAt := make(map[entryID]time.Time, len(entries))
 	for id, entry := range entries {
 		before, reported := l.entries[id]
 		if reported && before.State == entry.State && before.Message == entry.Message {
@@ -67,8 +69,8 @@ func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 // MessageDue returns when a probe's message may be reported again while its state stays
 // as reported. Where the state has left and come back since, at transition, that is at
 // once: within one second, the times on the wire don't tell the one state from the other.
-func (l Ledger) MessageDue(id ID, transition time.Time) time.Time {
-	at, found := l.messageAt[id]
+func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
+	at, found := l.messageAt[entryOfKey(key)]
 	if !found || transition.After(at) {
 		return time.Time{}
 	}
@@ -95,7 +97,7 @@ func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
-			id := ID{PodUID: types.UID(pod.UID), Name: pod.Probes[j].Name}
+			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
 			entry, found := entries[id]
 			if !found || entry.State == l.told[id] || entry.State == v1alpha1.ProbeUnknown {
 				continue
@@ -115,19 +117,19 @@ func SameStates(a, b v1alpha1.NodePodProbeStatus) bool {
 	})
 }
 
-func index(status v1alpha1.NodePodProbeStatus) map[ID]v1alpha1.ContainerProbeState {
-	entries := map[ID]v1alpha1.ContainerProbeState{}
+func index(status v1alpha1.NodePodProbeStatus) map[entryID]v1alpha1.ContainerProbeState {
+	entries := map[entryID]v1alpha1.ContainerProbeState{}
 	for i := range status.PodProbeStatuses {
 		pod := &status.PodProbeStatuses[i]
 		for _, entry := range pod.ProbeStates {
-			entries[ID{PodUID: types.UID(pod.UID), Name: entry.Name}] = entry
+			entries[entryID{podUID: types.UID(pod.UID), name: entry.Name}] = entry
 		}
 	}
 	return entries
 }
 
-func statesOf(entries map[ID]v1alpha1.ContainerProbeState) map[ID]v1alpha1.ProbeState {
-	states := make(map[ID]v1alpha1.ProbeState, len(entries))
+func statesOf(entries map[entryID]v1alpha1.ContainerProbeState) map[entryID]v1alpha1.ProbeState {
+	states := make(map[entryID]v1alpha1.ProbeState, len(entries))
 	for id, entry := range entries {
 		states[id] = entry.State
 	}

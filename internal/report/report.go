@@ -118,18 +118,17 @@ func (d *decider) pod(pod *v1alpha1.PodProbe) []v1alpha1.ContainerProbeState {
 	var entries []v1alpha1.ContainerProbeState
 	for i := range pod.Probes {
 		planned := &pod.Probes[i]
-		key, err := KeyOf(pod, planned)
+		key, err := probeid.KeyOf(pod, planned)
 		if err != nil {
 			continue
 		}
-		id := ID{PodUID: key.PodUID, Name: planned.Name}
-		reported, wasReported := d.ledger.entries[id]
+		reported, wasReported := d.ledger.entries[entryOfKey(key)]
 		state, known := d.states[key]
 		switch {
 		case !known && wasReported:
 			entries = append(entries, reported)
 		case known && state.State != "":
-			entries = append(entries, d.probe(id, state, reported, wasReported))
+			entries = append(entries, d.probe(key, state, reported, wasReported))
 		}
 	}
 	return entries
@@ -137,15 +136,15 @@ func (d *decider) pod(pod *v1alpha1.PodProbe) []v1alpha1.ContainerProbeState {
 
 // probe chooses between what is known of a probe and what was reported of it.
 func (d *decider) probe(
-	id ID, state streak.State, reported v1alpha1.ContainerProbeState, wasReported bool,
+	key probeid.Key, state streak.State, reported v1alpha1.ContainerProbeState, wasReported bool,
 ) v1alpha1.ContainerProbeState {
-	fresh := entryOf(id.Name, state, d.limit)
+	fresh := entryOf(key.String(), state, d.limit)
 	if !wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
 		d.write = true
 		return fresh
 	}
 	if fresh.Message != reported.Message {
-		if due := d.ledger.MessageDue(id, state.LastTransition); due.After(d.now) {
+		if due := d.ledger.MessageDue(key, state.LastTransition); due.After(d.now) {
 			d.again(due)
 			return reported
 		}
@@ -169,17 +168,6 @@ func (d *decider) again(at time.Time) {
 	}
 }
 
-// KeyOf returns the key of a planned probe. It returns an error where its name is not
-// marker#probe.
-func KeyOf(pod *v1alpha1.PodProbe, planned *v1alpha1.ContainerProbe) (probeid.Key, error) {
-	id, err := probeid.Parse(planned.Name)
-	if err != nil {
-		return probeid.Key{}, err
-	}
-	container := probeid.Container{PodUID: types.UID(pod.UID), Name: planned.ContainerName}
-	return probeid.Key{Container: container, ID: id}, nil
-}
-
 // Restore reads back the states that status reports of the planned probes: those that an
 // agent starts from.
 func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
@@ -188,8 +176,8 @@ func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
-			entry, found := reported[ID{PodUID: types.UID(pod.UID), Name: pod.Probes[j].Name}]
-			key, err := KeyOf(pod, &pod.Probes[j])
+			entry, found := reported[entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}]
+			key, err := probeid.KeyOf(pod, &pod.Probes[j])
 			if !found || err != nil || !isState(entry.State) {
 				continue
 			}

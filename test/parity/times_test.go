@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/agent/worker"
+	"github.com/seamark-dev/seamark/internal/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
@@ -50,7 +50,7 @@ func newAgent(t *testing.T, spread float64) *agent {
 // sink lets states go.
 type sink struct{}
 
-func (sink) ProbeChanged(probeid.Key, streak.State, *streak.Transition) {}
+func (sink) ProbeChanged(worker.Change) {}
 func (sink) ProbeGone(probeid.Key)                                      {}
 
 func (a *agent) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
@@ -74,17 +74,17 @@ func (a *agent) times() string {
 // plan puts a probe in force.
 func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
 	t.Helper()
-	a.SetPlan([]worker.Probe{planned(t, spec)}, func() {})
+	a.SetPlan([]worker.Task{planned(t, spec)}, func() {})
 	synctest.Wait()
 }
 
-func planned(t *testing.T, spec *corev1.Probe) worker.Probe {
+func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 	t.Helper()
 	target, err := probe.Parse(spec, "")
 	if err != nil {
 		t.Fatalf("parse the probe: %v", err)
 	}
-	return worker.Probe{
+	return worker.Task{
 		Key:    probeid.Key{Container: podContainer(), ID: probeid.ID{Marker: "m", Probe: "p"}},
 		Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,
 	}

@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,7 +68,8 @@ type bench struct {
 }
 
 // ProbeChanged notes transitions, as seconds, name and states.
-func (b *bench) ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition) {
+func (b *bench) ProbeChanged(change worker.Change) {
+	key, state, transition := change.Key, change.State, change.Transition
 	if transition == nil {
 		return
 	}
@@ -119,7 +120,7 @@ func (b *bench) stop() time.Duration {
 }
 
 // plan puts probes in force and waits until they are.
-func (b *bench) plan(probes ...worker.Probe) {
+func (b *bench) plan(probes ...worker.Task) {
 	inForce := make(chan struct{})
 	b.SetPlan(probes, func() { close(inForce) })
 	<-inForce
@@ -134,8 +135,8 @@ func pass(d time.Duration) {
 func container() probeid.Container { return probeid.Container{PodUID: "uid", Name: "main"} }
 
 // planned is a probe named after its command, with a period of ten seconds.
-func planned(name string, edits ...func(*worker.Probe)) worker.Probe {
-	p := worker.Probe{
+func planned(name string, edits ...func(*worker.Task)) worker.Task {
+	p := worker.Task{
 		Key:     probeid.Key{Container: container(), ID: probeid.ID{Marker: "m", Probe: name}},
 		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
@@ -154,23 +155,23 @@ func (b *bench) containerRuns(id string) {
 	synctest.Wait()
 }
 
-func period(d time.Duration) func(*worker.Probe) {
-	return func(p *worker.Probe) { p.Policy.Period = d }
+func period(d time.Duration) func(*worker.Task) {
+	return func(p *worker.Task) { p.Policy.Period = d }
 }
 
-func timeout(d time.Duration) func(*worker.Probe) {
-	return func(p *worker.Probe) { p.Target.Timeout = d }
+func timeout(d time.Duration) func(*worker.Task) {
+	return func(p *worker.Task) { p.Target.Timeout = d }
 }
 
-func command(name string) func(*worker.Probe) {
-	return func(p *worker.Probe) {
+func command(name string) func(*worker.Task) {
+	return func(p *worker.Task) {
 		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}
 		p.Target.Exec = &probe.Exec{Command: []string{name}}
 	}
 }
 
-func restored(state v1alpha1.ProbeState) func(*worker.Probe) {
-	return func(p *worker.Probe) {
+func restored(state v1alpha1.ProbeState) func(*worker.Task) {
+	return func(p *worker.Task) {
 		p.Restored = streak.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -26,40 +27,56 @@ import (
 // heed their context.
 const drainTimeout = 2 * time.Second
 
-// Sink takes in what becomes of the probes. The loop calls it, so it must not block. All
-// calls come from one goroutine, in the order of what happened.
+// Sink receives what becomes of the probes. The loop calls it, so it must not block. All
+// calls come from one goroutine, in the order in which the changes happened.
 type Sink interface {
-	// ProbeChanged tells the newest state of a probe: when it comes into the plan, after
-	// each outcome, and after each change of its container or its handler. transition is
-	// nil where the state stayed.
-	ProbeChanged(key probeid.Key, state streak.State, transition *streak.Transition)
-	// ProbeGone tells that a probe has left the plan.
+	// ProbeChanged receives the newest state of a probe: when it enters the plan, after
+	// each outcome, and after each change of its container or its handler.
+	ProbeChanged(change Change)
+	// ProbeGone receives a probe that has left the plan.
 	ProbeGone(key probeid.Key)
 }
 
-// Probe is one probe of the plan.
-type Probe struct {
-	// Key names the probe; it is unique within a plan.
+// Change is the newest state of a probe.
+type Change struct {
+	// Key identifies the probe.
 	Key probeid.Key
-	// Policy is how it is timed and judged.
+	// Pod is the name of its pod.
+	Pod types.NamespacedName
+	// State is its state now.
+	State streak.State
+	// Transition is how State came about; nil if the state did not change.
+	Transition *streak.Transition
+}
+
+// Task is one probe that the worker runs.
+type Task struct {
+	// Key identifies the probe; it is unique within a plan.
+	Key probeid.Key
+	// Pod is the name of the probe's pod.
+	Pod types.NamespacedName
+	// Policy is how the probe is timed and evaluated.
 	Policy streak.Policy
-	// Handler is what Target was parsed from. Where it differs between two plans, the
+	// Handler is what Target was parsed from. If it differs between two plans, the
 	// handler has changed.
 	Handler corev1.ProbeHandler
 	// PodIP is the address that Target was parsed with.
 	PodIP string
-	// Target is what to run. Its ContainerID is filled in for each run. One without a
-	// handler is not run: the state follows the container alone.
+	// Target is what to run. Its ContainerID is filled in for each run. A task without a
+	// handler does not run: its state follows the container alone.
 	Target probe.Target
-	// Restored is the state to start from. It counts where the plan before lacks the probe.
+	// Restored is the state to start from. It is used only if the previous plan lacks
+	// the probe.
 	Restored streak.State
 }
 
 // Run is one finished run of a probe.
 type Run struct {
-	// Key names the probe.
+	// Key identifies the probe.
 	Key probeid.Key
-	// Handler is the kind of probe that was run.
+	// Pod is the name of its pod.
+	Pod types.NamespacedName
+	// Handler is the kind of the probe.
 	Handler probe.Handler
 	// Duration is how long it took, the wait for a free place included.
 	Duration time.Duration
@@ -110,9 +127,9 @@ func New(options Options) *Worker {
 // edits are in force at once. The probes of the first plan start spread over a period,
 // those that later plans add start at once. The loop calls inForce when the plan stands
 // and the sink has been told of all that it changes.
-func (w *Worker) SetPlan(probes []Probe, inForce func()) {
+func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 	w.mail.post(func(now time.Time) {
-		w.loop.setPlan(now, probes)
+		w.loop.setPlan(now, tasks)
 		inForce()
 	})
 }

@@ -30,7 +30,7 @@ type loop struct {
 
 // entry is one probe of the plan.
 type entry struct {
-	probe Probe
+	task  Task
 	judge *streak.Judge
 	// due and index are its place in the queue; index is -1 while it is not in it.
 	due   time.Time
@@ -44,21 +44,21 @@ type flight struct {
 	stale bool
 }
 
-func (l *loop) setPlan(now time.Time, probes []Probe) {
+func (l *loop) setPlan(now time.Time, tasks []Task) {
 	first := !l.planned
 	l.planned = true
-	wanted := make(map[probeid.Key]bool, len(probes))
-	for i := range probes {
-		p := &probes[i]
-		if wanted[p.Key] {
+	wanted := make(map[probeid.Key]bool, len(tasks))
+	for i := range tasks {
+		task := &tasks[i]
+		if wanted[task.Key] {
 			continue
 		}
-		wanted[p.Key] = true
-		if e, found := l.entries[p.Key]; found {
-			l.edit(now, e, p)
+		wanted[task.Key] = true
+		if e, found := l.entries[task.Key]; found {
+			l.edit(now, e, task)
 			continue
 		}
-		l.add(now, p, first)
+		l.add(now, task, first)
 	}
 	for key, e := range l.entries {
 		if !wanted[key] {
@@ -68,40 +68,40 @@ func (l *loop) setPlan(now time.Time, probes []Probe) {
 }
 
 // add takes a probe into the plan.
-func (l *loop) add(now time.Time, p *Probe, first bool) {
+func (l *loop) add(now time.Time, task *Task, first bool) {
 	notBefore := now
 	if first {
-		notBefore = now.Add(time.Duration(l.options.Rand() * float64(p.Policy.Period)))
+		notBefore = now.Add(time.Duration(l.options.Rand() * float64(task.Policy.Period)))
 	}
-	e := &entry{probe: *p, judge: streak.Restore(p.Policy, notBefore, p.Restored), index: -1}
-	l.entries[p.Key] = e
-	if l.members[p.Key.Container] == nil {
-		l.members[p.Key.Container] = map[probeid.Key]*entry{}
+	e := &entry{task: *task, judge: streak.Restore(task.Policy, notBefore, task.Restored), index: -1}
+	l.entries[task.Key] = e
+	if l.members[task.Key.Container] == nil {
+		l.members[task.Key.Container] = map[probeid.Key]*entry{}
 	}
-	l.members[p.Key.Container][p.Key] = e
-	l.options.Sink.ProbeChanged(p.Key, e.judge.State(), nil)
+	l.members[task.Key.Container][task.Key] = e
+	l.announce(e, nil)
 	if l.synced {
 		l.resolve(now, e)
 	}
 }
 
 // edit puts the difference between two plans of one probe in force.
-func (l *loop) edit(now time.Time, e *entry, p *Probe) {
+func (l *loop) edit(now time.Time, e *entry, task *Task) {
 	// What could not be run, such as a plan of OpenKruise's without its defaults, is no
 	// other question than what is made of it.
-	handler := e.probe.Target.Handler != "" && !equality.Semantic.DeepEqual(e.probe.Handler, p.Handler)
-	moved := e.probe.PodIP != p.PodIP
-	timed := e.probe.Target.Timeout != p.Target.Timeout
-	if !handler && !moved && !timed && e.probe.Policy == p.Policy {
+	handler := e.task.Target.Handler != "" && !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
+	moved := e.task.PodIP != task.PodIP
+	timed := e.task.Target.Timeout != task.Target.Timeout
+	if !handler && !moved && !timed && e.task.Policy == task.Policy {
 		return
 	}
-	e.probe = *p
+	e.task = *task
 	if handler || moved || timed {
-		l.discard(p.Key)
+		l.discard(task.Key)
 	}
-	transition, changed := e.judge.Edited(now, p.Policy, handler)
+	transition, changed := e.judge.Edited(now, task.Policy, handler)
 	if changed {
-		l.options.Sink.ProbeChanged(p.Key, e.judge.State(), &transition)
+		l.announce(e, &transition)
 	}
 	l.enqueue(e)
 }
@@ -148,7 +148,7 @@ func (l *loop) resolveAll(now time.Time, id probeid.Container) {
 
 // resolve tells a judge what is known of its container.
 func (l *loop) resolve(now time.Time, e *entry) {
-	key, before := e.probe.Key, e.judge.Container()
+	key, before := e.task.Key, e.judge.Container()
 	var transition streak.Transition
 	var changed bool
 	if c, found := l.containers[key.Container]; found {
@@ -160,7 +160,7 @@ func (l *loop) resolve(now time.Time, e *entry) {
 		l.discard(key)
 	}
 	if changed {
-		l.options.Sink.ProbeChanged(key, e.judge.State(), &transition)
+		l.announce(e, &transition)
 	}
 	l.enqueue(e)
 }
@@ -177,7 +177,7 @@ func (l *loop) discard(key probeid.Key) {
 // or a run in flight.
 func (l *loop) enqueue(e *entry) {
 	due, ok := e.judge.Due()
-	if _, busy := l.inFlight[e.probe.Key]; !ok || busy {
+	if _, busy := l.inFlight[e.task.Key]; !ok || busy {
 		l.queue.remove(e)
 		return
 	}
@@ -203,7 +203,7 @@ func (l *loop) startDue(ctx context.Context) {
 			continue
 		}
 		e.judge.Begin(now)
-		if e.probe.Target.Handler == "" {
+		if e.task.Target.Handler == "" {
 			l.enqueue(e)
 			continue
 		}
@@ -214,7 +214,7 @@ func (l *loop) startDue(ctx context.Context) {
 // missing tells a judge that its container has not come in time.
 func (l *loop) missing(now time.Time, e *entry) {
 	if transition, changed := e.judge.Missing(now); changed {
-		l.options.Sink.ProbeChanged(e.probe.Key, e.judge.State(), &transition)
+		l.announce(e, &transition)
 	}
 }
 
@@ -222,14 +222,14 @@ func (l *loop) missing(now time.Time, e *entry) {
 func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &flight{cancel: cancel}
-	key, target := e.probe.Key, e.probe.Target
+	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
 	target.ContainerID = e.judge.Container().ID
 	l.inFlight[key] = f
 	go func() {
 		outcome, err := l.options.Prober.Probe(ctx, target)
 		cancelled := ctx.Err() != nil
 		cancel()
-		run := Run{Key: key, Handler: target.Handler, Duration: time.Since(now), Outcome: outcome, Err: err}
+		run := Run{Key: key, Pod: pod, Handler: target.Handler, Duration: time.Since(now), Outcome: outcome, Err: err}
 		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
 	}()
 }
@@ -252,8 +252,13 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	_, run.Streak = e.judge.Streak()
 	l.options.Observe(run)
 	if !changed {
-		l.options.Sink.ProbeChanged(run.Key, e.judge.State(), nil)
+		l.announce(e, nil)
 		return
 	}
-	l.options.Sink.ProbeChanged(run.Key, e.judge.State(), &transition)
+	l.announce(e, &transition)
+}
+
+// announce sends the state of a probe to the sink.
+func (l *loop) announce(e *entry, transition *streak.Transition) {
+	l.options.Sink.ProbeChanged(Change{Key: e.task.Key, Pod: e.task.Pod, State: e.judge.State(), Transition: transition})
 }

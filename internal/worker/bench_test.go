@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // counter succeeds at once and closes done at the nth probe.
@@ -33,8 +33,8 @@ func (c *counter) Probe(context.Context, probe.Target) (probe.Outcome, error) {
 // nowhere is a sink that keeps nothing.
 type nowhere struct{}
 
-func (nowhere) ProbeChanged(probeid.Key, streak.State, *streak.Transition) {}
-func (nowhere) ProbeGone(probeid.Key)                                      {}
+func (nowhere) ProbeChanged(worker.Change) {}
+func (nowhere) ProbeGone(probeid.Key)      {}
 
 // BenchmarkWorker runs a thousand probes that are always due, as fast as the worker goes:
 // what one probe costs beside its own work. The floor is the same number of probes in a
@@ -45,7 +45,7 @@ func BenchmarkWorker(b *testing.B) {
 	w := worker.New(worker.Options{
 		Prober: c, Sink: nowhere{}, Observe: func(worker.Run) {}, Rand: func() float64 { return 0 },
 	})
-	var probes []worker.Probe
+	var probes []worker.Task
 	for i := range 1000 {
 		probes = append(probes, planned(fmt.Sprintf("p%d", i), period(time.Microsecond)))
 	}

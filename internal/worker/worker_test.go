@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/agent/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 func TestWorker(t *testing.T) {
@@ -94,7 +94,7 @@ func TestWorker(t *testing.T) {
 		"an initial delay": {
 			play: func(b *bench) {
 				b.containerRuns("a")
-				b.plan(planned("p", func(p *worker.Probe) { p.Policy.InitialDelay = 3 * time.Second }))
+				b.plan(planned("p", func(p *worker.Task) { p.Policy.InitialDelay = 3 * time.Second }))
 				pass(5 * time.Second)
 			},
 			runs: map[string][]string{"p": {"3s a"}},
@@ -144,7 +144,7 @@ func TestWorker(t *testing.T) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(time.Second)
-				b.plan(planned("p", func(p *worker.Probe) { p.PodIP = "10.0.0.2" }))
+				b.plan(planned("p", func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
 				pass(time.Second)
 			},
 			runs: map[string][]string{"p": {"0s a", "1s a"}},
@@ -235,7 +235,7 @@ func TestWorker(t *testing.T) {
 		"a probe without a target is not run, and its state goes with the container": {
 			play: func(b *bench) {
 				b.containerRuns("a")
-				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Probe) { p.Target = probe.Target{} }))
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probe.Target{} }))
 				pass(25 * time.Second)
 				b.ContainerChanged(container(), streak.Container{ID: "a", Reason: "exited with code 1"})
 				pass(time.Second)
@@ -243,7 +243,7 @@ func TestWorker(t *testing.T) {
 				pass(time.Second)
 				b.plan(planned("p"))
 				pass(time.Second)
-				b.plan(planned("p", func(p *worker.Probe) { p.Target = probe.Target{} }))
+				b.plan(planned("p", func(p *worker.Task) { p.Target = probe.Target{} }))
 				pass(15 * time.Second)
 				b.plan(planned("p", command("other")))
 				pass(time.Second)
