@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the commands of the program seamark. Each command has its options in a
-// struct, which is completed from the command line, validated, and run; all that a command
-// reads and writes is handed to it.
+// Package cli implements the commands of the program seamark. Each command has an options
+// struct with the steps Complete, Validate and Run. Commands read and write only the streams
+// that they are given.
 package cli
 
 import (
@@ -15,25 +15,25 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// The exit codes of all commands.
+// Exit codes of all commands.
 const (
-	// ExitOK is for what was asked for, or nothing to complain of.
+	// ExitOK means success.
 	ExitOK = 0
-	// ExitFailed is for a run that did not come to what was asked for.
+	// ExitFailed means that the run failed, or ended before its --until expressions held.
 	ExitFailed = 1
-	// ExitUsage is for bad input: flags, expressions or manifests.
+	// ExitUsage means bad input: flags, expressions or manifests.
 	ExitUsage = 2
 )
 
-// failure is an error of a run; every other error is of its input.
-type failure struct{ err error }
+// runError is an error during a run. All other errors are usage errors.
+type runError struct{ err error }
 
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
+func (e *runError) Error() string { return e.err.Error() }
+func (e *runError) Unwrap() error { return e.err }
 
-// ExitCode returns the exit code for what a command returned.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
-	var failed *failure
+	var failed *runError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -44,14 +44,14 @@ func ExitCode(err error) int {
 	}
 }
 
-// New returns the root command. Results go to the streams' Out, errors and warnings to
-// their ErrOut. The version is the program's own.
+// New returns the root command. Results go to streams.Out, errors and warnings to
+// streams.ErrOut.
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:          "seamark",
-		Short:        "Custom probes in pods, and marks on the pods from what the probes say",
+		Short:        "Run custom probes in pods and mark the pods with the results",
 		SilenceUsage: true,
-		// Without this, arguments that are no command would print the help and succeed.
+		// Without this, an unknown command would print the help and succeed.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -70,7 +70,7 @@ func newVersionCommand(streams genericiooptions.IOStreams, version string) *cobr
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(streams.Out, "seamark %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if err != nil {
-				return &failure{fmt.Errorf("print the version: %w", err)}
+				return &runError{fmt.Errorf("print version: %w", err)}
 			}
 			return nil
 		},

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// execute runs the command line, and returns what it wrote and its exit code.
+// execute runs a command line and returns its output and exit code.
 func execute(t *testing.T, input string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
@@ -44,11 +44,11 @@ func TestExitCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		"no error":            {nil, ExitOK},
-		"a run that failed":   {&failure{errors.New("x")}, ExitFailed},
-		"wrapped":             {fmt.Errorf("y: %w", &failure{errors.New("x")}), ExitFailed},
-		"anything else":       {errors.New("x"), ExitUsage},
-		"joined with a usage": {errors.Join(errors.New("x"), &failure{errors.New("x")}), ExitFailed},
+		"no error":          {nil, ExitOK},
+		"run error":         {&runError{errors.New("x")}, ExitFailed},
+		"wrapped run error": {fmt.Errorf("y: %w", &runError{errors.New("x")}), ExitFailed},
+		"other error":       {errors.New("x"), ExitUsage},
+		"joined run error":  {errors.Join(errors.New("x"), &runError{errors.New("x")}), ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ExitCode(test.err); got != test.want {
@@ -69,7 +69,7 @@ spec:
     command: [sleep, "60"]
 `
 
-// Bad input ends with code 2, and a text that names it; nothing is run.
+// Bad input gives exit code 2 and an error that names it. Nothing is run.
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
 	for name, test := range map[string]struct {
@@ -77,25 +77,25 @@ func TestBadInput(t *testing.T) {
 		input string
 		want  string
 	}{
-		"unknown command":             {args: []string{"locale"}, want: `unknown command "locale"`},
-		"unknown flag":                {args: []string{"version", "--short"}, want: "unknown flag: --short"},
-		"argument where none is due":  {args: []string{"local", "web.yaml"}, want: "web.yaml"},
-		"no file":                     {args: []string{"local"}, want: "--filename: at least one"},
-		"missing file":                {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
-		"folder without manifests":    {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json"},
-		"output":                      {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml": must be text or json`},
-		"replicas":                    {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1: must be from 0 to 10000"},
-		"far too many replicas":       {args: []string{"local", "-f", "-", "--replicas", "999999999"}, want: "--replicas: 999999999: must be from 0 to 10000"},
-		"replicas in words":           {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
-		"timeout":                     {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s: must not be negative"},
-		"crash loop, default longest": {args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"}, want: "--crash-loop-initial: 20m0s: must not be above --crash-loop-max, 5m0s"},
-		"crash loop":                  {args: []string{"local", "-f", "-", "--crash-loop-initial", "2s", "--crash-loop-max", "1s"}, want: "--crash-loop-initial: 2s: must not be above"},
-		"until":                       {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready"`},
-		"no YAML":                     {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
-		"no pods":                     {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
-		"unknown field":               {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
-		"all wrong flags at once":     {args: []string{"local", "-o", "x"}, want: "--output: \"x\": must be text or json"},
-		"ignored and strict":          {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n"},
+		"unknown command":           {args: []string{"locale"}, want: `unknown command "locale"`},
+		"unknown flag":              {args: []string{"version", "--short"}, want: "unknown flag: --short"},
+		"unexpected argument":       {args: []string{"local", "web.yaml"}, want: "web.yaml"},
+		"no file":                   {args: []string{"local"}, want: "--filename is required"},
+		"missing file":              {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
+		"folder without manifests":  {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
+		"output":                    {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},
+		"negative replicas":         {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1 is invalid: must be between 0 and 10000"},
+		"too many replicas":         {args: []string{"local", "-f", "-", "--replicas", "999999999"}, want: "--replicas: 999999999 is invalid: must be between 0 and 10000"},
+		"replicas not a number":     {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
+		"negative timeout":          {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s is invalid: must not be negative"},
+		"initial above default max": {args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"}, want: "--crash-loop-initial: 20m0s is invalid: must not exceed --crash-loop-max (5m0s)"},
+		"initial above max":         {args: []string{"local", "-f", "-", "--crash-loop-initial", "2s", "--crash-loop-max", "1s"}, want: "--crash-loop-initial: 2s is invalid: must not exceed --crash-loop-max (1s)"},
+		"malformed expression":      {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready" is invalid`},
+		"invalid YAML":              {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
+		"no pods":                   {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
+		"unknown field":             {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
+		"several invalid flags":     {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
+		"unsupported field, strict": {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)

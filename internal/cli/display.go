@@ -15,64 +15,65 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// printer writes one change.
+// printer prints one change.
 type printer interface {
 	Print(change local.Change) error
 }
 
-// lines shows each change by a printer.
-type lines struct{ printer printer }
+// lineDisplay prints each change.
+type lineDisplay struct{ printer printer }
 
-// Show prints what happens until the session has ended.
-func (l lines) Show(s *session) error {
+// Show prints changes until the session has ended.
+func (d lineDisplay) Show(s *session) error {
 	for {
 		batch := s.feed.next()
 		if len(batch) == 0 {
 			return nil
 		}
 		for _, change := range batch {
-			if err := l.printer.Print(change); err != nil {
+			if err := d.printer.Print(change); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// screen shows the run as a table on a terminal.
-type screen struct {
+// tableDisplay shows the run as a live table on a terminal.
+type tableDisplay struct {
 	in         io.Reader
 	out        io.Writer
 	interrupts chan<- os.Signal
 }
 
-// Show draws the table until the session has ended, and leaves its last state behind.
-func (d screen) Show(s *session) error {
+// Show draws the table until the session has ended. The last state of the table stays on
+// the terminal.
+func (d tableDisplay) Show(s *session) error {
 	model := table.New(s, func() {
 		select {
 		case d.interrupts <- os.Interrupt:
 		default:
-			// Those that wait to be heeded are enough.
+			// Enough interrupts are pending.
 		}
 	})
 	var options []tea.ProgramOption
-	// The standard input may be a manifest; bubbletea then takes keys from the terminal itself.
+	// If the standard input is a manifest, bubbletea opens the terminal to read keys.
 	if in, ok := d.in.(*os.File); !ok || term.IsTerminal(int(in.Fd())) {
 		options = append(options, tea.WithInput(d.in))
 	}
 	return table.Run(model, d.out, options...)
 }
 
-// display returns what shows the run, by the options.
-func (o *LocalOptions) display(s *session) display {
+// newDisplay returns the display that the options select.
+func (o *LocalOptions) newDisplay(s *session) display {
 	if o.Output == "json" {
-		return lines{output.NewJSON(o.Out)}
+		return lineDisplay{output.NewJSON(o.Out)}
 	}
 	if o.terminal {
-		return screen{o.In, o.Out, o.interrupts}
+		return tableDisplay{o.In, o.Out, o.interrupts}
 	}
 	var pods []string
 	for _, view := range s.runner.Snapshot() {
 		pods = append(pods, view.Pod.Name)
 	}
-	return lines{output.NewText(o.Out, pods)}
+	return lineDisplay{output.NewText(o.Out, pods)}
 }

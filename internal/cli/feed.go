@@ -10,8 +10,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// feed hands changes from a run, which must not wait, to a display, which may be slow. It
-// holds as many as there are.
+// feed is an unbounded queue of changes. The run adds changes without blocking; the display
+// may be slow.
 type feed struct {
 	mu      sync.Mutex
 	ready   sync.Cond
@@ -32,15 +32,15 @@ func (f *feed) put(change local.Change) {
 	f.ready.Signal()
 }
 
-// reach says how far the run has come.
-func (f *feed) reach(stage table.Stage) {
+// setStage records the stage of the run.
+func (f *feed) setStage(stage table.Stage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stage = stage
 	f.ready.Signal()
 }
 
-// next waits for changes and returns all that there are; none after the last.
+// next waits for changes and returns all of them. It returns none after the end of the run.
 func (f *feed) next() []local.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *feed) next() []local.Change {
 	return f.take()
 }
 
-// poll returns the changes that there are, without waiting, and how far the run has come.
+// poll returns the queued changes, without waiting, and the stage of the run.
 func (f *feed) poll() ([]local.Change, table.Stage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

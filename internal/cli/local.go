@@ -24,41 +24,40 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
-// LocalOptions are those of `seamark local`. The fields without a flag of the same name
-// are filled in by Complete.
+// LocalOptions are the options of `seamark local`. Complete sets the unexported fields.
 type LocalOptions struct {
 	genericiooptions.IOStreams
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
 
-	// Filenames are files and folders, and "-" for the standard input.
+	// Filenames are files, folders, or "-" for the standard input.
 	Filenames []string
-	// Replicas overrides those of the manifests, where it is not negative.
+	// Replicas overrides the replicas in the manifests, unless it is negative.
 	Replicas int32
-	// Output is text, json, or empty: a table on a terminal, else text.
+	// Output is text or json. If it is empty, it is a table on a terminal, otherwise text.
 	Output string
-	// Until are expressions that end the run once all of them hold.
+	// Until are the expressions that end the run when all of them hold.
 	Until []string
-	// Timeout is how long the run lasts at most. Zero is for ever.
+	// Timeout is the maximum duration of the run. Zero means no limit.
 	Timeout time.Duration
-	// Strict refuses what a local run can't honour, instead of warning of it.
+	// Strict rejects unsupported fields and kinds instead of printing a warning.
 	Strict bool
-	// SharedAddress gives all pods 127.0.0.1.
+	// SharedAddress gives all pods the address 127.0.0.1.
 	SharedAddress bool
-	// CrashLoopInitial and CrashLoopMax are the first and longest delay of a restart.
-	// Zero keeps the kubelet's.
+	// CrashLoopInitial and CrashLoopMax are the first and longest delay before a restart.
+	// Zero means the default of the kubelet.
 	CrashLoopInitial, CrashLoopMax time.Duration
-	// Logs shows what the containers write.
+	// Logs shows the output of the containers.
 	Logs bool
 
 	expressions []until.Expression
 	terminal    bool
 	newRunner   func(local.Options) (runner, error)
-	// interrupts has one entry for each Ctrl-C.
+	// interrupts receives one signal per Ctrl-C.
 	interrupts chan os.Signal
 }
 
-// runner is a run of pods, which local.Runner implements.
+// runner runs pods. local.Runner implements it.
 type runner interface {
 	Run(ctx context.Context) error
 	Kill()
@@ -66,32 +65,33 @@ type runner interface {
 	Warnings() []string
 }
 
-const localLong = `Run pods as processes of this machine, with no cluster, no container runtime and no
-root, and show what a cluster would show: the kubelet's three probes, the probes of
-PodProbeMarkers, restarts, conditions, events, and the marks on the pods.
+const localLong = `Run pods as processes on this machine, without a cluster, a container runtime or root
+privileges, and show what a cluster would show: the startup, liveness and readiness probes,
+the probes of PodProbeMarkers, restarts, conditions, events, and the marks on the pods.
 
-Pods, Deployments, StatefulSets, PodProbeMarkers, ConfigMaps and Secrets are read from the
-files. Images are not pulled: a container needs a command that this machine has.
+The command reads Pods, Deployments, StatefulSets, PodProbeMarkers, ConfigMaps and Secrets.
+Images are not pulled: each container needs a command that exists on this machine.
 
-On a terminal a table is shown; / filters it, p pauses it, q quits. Elsewhere each change is
-a line. The run lasts until Ctrl-C, --timeout, or until all that --until asks for holds. A
-second Ctrl-C ends all processes at once.
+On a terminal, the output is a live table: / filters it, p pauses it, q quits. Otherwise
+each change is one line. The run ends on Ctrl-C, after --timeout, or when all --until
+expressions hold. A second Ctrl-C kills all processes.
 
-Each --until is a pod, or a glob for several that must all comply, and what it must have:
+An --until expression selects pods by a name or a glob, and states a requirement that all
+of them must meet:
 
-  pod/NAME condition=TYPE:STATUS      True, False or Unknown
-  pod/NAME label=KEY:VALUE            also KEY for any value, !KEY for none
-  pod/NAME annotation=KEY:VALUE       likewise
-  pod/NAME event=REASON[:TEXT]        came at least once, with TEXT in its message
-  pod/NAME restarts=N                 at least N, over all its containers
+  pod/NAME condition=TYPE:STATUS      STATUS is True, False or Unknown
+  pod/NAME label=KEY:VALUE            or KEY for any value, !KEY for no such label
+  pod/NAME annotation=KEY:VALUE       same as for labels
+  pod/NAME event=REASON[:TEXT]        occurred at least once, with TEXT in its message
+  pod/NAME restarts=N                 at least N, counted over all containers
 
-Exit codes: 0 when all held, or nothing was asked for; 1 when the run ended before all held;
-2 for bad input.`
+Exit codes: 0 if all expressions held or none were given, 1 if the run ended before all
+expressions held, 2 for bad input.`
 
-const localExample = `  # Watch the marks of game servers
+const localExample = `  # Watch the marks of the game servers
   seamark local -f examples/game-server
 
-  # Prove in CI that a probe finds the primary within half a minute
+  # Test in CI that a probe finds the primary within 30 seconds
   seamark local -f database.yaml -o json --timeout 30s \
     --until 'pod/database-0 label=role:primary' --until 'pod/database-* condition=Ready:True'`
 
@@ -99,7 +99,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	o := &LocalOptions{IOStreams: streams, Version: version, Replicas: -1}
 	command := &cobra.Command{
 		Use:     "local -f FILE...",
-		Short:   "Run pods as local processes and show what their probes say",
+		Short:   "Run pods as local processes and show their probe results",
 		Long:    localLong,
 		Example: localExample,
 		Args:    cobra.NoArgs,
@@ -116,22 +116,22 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input; repeatable")
-	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each Deployment and StatefulSet (default that of the manifest)")
-	flags.StringVarP(&o.Output, "output", "o", "", "text or json (default a table on a terminal, else text)")
-	flags.StringArrayVar(&o.Until, "until", nil, "end once this holds, such as 'pod/NAME condition=TYPE:STATUS'; repeatable")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "end after this time, with exit code 1 if an --until does not hold (default never)")
-	flags.BoolVar(&o.Strict, "strict", false, "refuse manifests with fields that a local run can't honour")
-	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods 127.0.0.1, on systems that have no other loopback address")
-	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "first delay before a crashed container is restarted (default 10s)")
-	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "longest delay before a crashed container is restarted (default 5m)")
-	flags.BoolVar(&o.Logs, "logs", false, "show what the containers write")
-	// A default that stands for "unset" is explained in the text, not shown as a value.
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input (repeatable)")
+	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each Deployment and StatefulSet (default from the manifest)")
+	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
+	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this holds, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression does not hold (default never)")
+	flags.BoolVar(&o.Strict, "strict", false, "reject manifests with fields that a local run does not support")
+	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
+	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
+	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
+	flags.BoolVar(&o.Logs, "logs", false, "show the output of the containers")
+	// The usage text states the default. pflag does not print a default of 0.
 	flags.Lookup("replicas").DefValue = "0"
 	return command
 }
 
-// Complete fills in what the command line leaves open. The error is of an expression.
+// Complete parses the expressions and sets the defaults.
 func (o *LocalOptions) Complete() error {
 	for _, text := range o.Until {
 		expression, err := until.Parse(text)
@@ -141,7 +141,7 @@ func (o *LocalOptions) Complete() error {
 		o.expressions = append(o.expressions, expression)
 	}
 	if out, ok := o.Out.(*os.File); ok && o.Output == "" {
-		// A dumb terminal can't move its cursor.
+		// A dumb terminal cannot move its cursor.
 		o.terminal = term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 	}
 	o.interrupts = make(chan os.Signal, 2)
@@ -149,19 +149,19 @@ func (o *LocalOptions) Complete() error {
 	return nil
 }
 
-// Validate checks the flags. The error says which is wrong, and what is allowed.
+// Validate checks the flags. The error names each invalid flag and the allowed values.
 func (o *LocalOptions) Validate(replicasGiven bool) error {
 	var errs []error
 	if len(o.Filenames) == 0 {
-		errs = append(errs, errors.New("--filename: at least one file or folder is needed, or - for the standard input"))
+		errs = append(errs, errors.New("--filename is required: name a file or folder, or - for the standard input"))
 	}
 	switch o.Output {
 	case "", "text", "json":
 	default:
-		errs = append(errs, fmt.Errorf("--output: %q: must be text or json", o.Output))
+		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be text or json", o.Output))
 	}
 	if replicasGiven && (o.Replicas < 0 || o.Replicas > manifest.MaxReplicas) {
-		errs = append(errs, fmt.Errorf("--replicas: %d: must be from 0 to %d", o.Replicas, manifest.MaxReplicas))
+		errs = append(errs, fmt.Errorf("--replicas: %d is invalid: must be between 0 and %d", o.Replicas, manifest.MaxReplicas))
 	}
 	for _, flag := range []struct {
 		name  string
@@ -172,22 +172,22 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 		{"--crash-loop-max", o.CrashLoopMax},
 	} {
 		if flag.value < 0 {
-			errs = append(errs, fmt.Errorf("%s: %s: must not be negative", flag.name, flag.value))
+			errs = append(errs, fmt.Errorf("%s: %s is invalid: must not be negative", flag.name, flag.value))
 		}
 	}
 	if longest := cmp.Or(o.CrashLoopMax, lifecycle.DefaultCrashLoopMax); longest > 0 && o.CrashLoopInitial > longest {
-		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s: must not be above --crash-loop-max, %s", o.CrashLoopInitial, longest))
+		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s is invalid: must not exceed --crash-loop-max (%s)", o.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)
 }
 
-// Run reads the manifests and runs their pods. See ExitCode for its errors.
+// Run reads the manifests and runs their pods. ExitCode maps its error to an exit code.
 func (o *LocalOptions) Run(ctx context.Context) error {
 	objects, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := o.unsupported(objects.Unsupported()); err != nil {
+	if err := o.handleUnsupported(objects.Unsupported()); err != nil {
 		return err
 	}
 	s := newSession(o.expressions, o.Logs)
@@ -203,20 +203,20 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
 	}
 	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
-	end, err := s.run(ctx, o.Timeout, o.interrupts, o.display(s))
+	end, err := s.run(ctx, o.Timeout, o.interrupts, o.newDisplay(s))
 	if err != nil {
-		return &failure{err}
+		return &runError{err}
 	}
 	return o.conclude(s, end)
 }
 
-// conclude says how the run ended, if it was to come to something.
-func (o *LocalOptions) conclude(s *session, end end) error {
+// conclude reports whether the expressions held. Without expressions, every run succeeds.
+func (o *LocalOptions) conclude(s *session, end runEnd) error {
 	if len(o.expressions) == 0 {
 		return nil
 	}
-	if end.reason == held {
-		fmt.Fprintf(o.ErrOut, "all held after %s\n", round(end.after))
+	if end.reason == allHeld {
+		fmt.Fprintf(o.ErrOut, "%s after %s\n", end.reason, round(end.after))
 		return nil
 	}
 	var text strings.Builder
@@ -226,13 +226,14 @@ func (o *LocalOptions) conclude(s *session, end end) error {
 			fmt.Fprintf(&text, "\n  %s: %s", verdict.Expression, verdict.Last)
 		}
 	}
-	return &failure{errors.New(text.String())}
+	return &runError{errors.New(text.String())}
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
-// unsupported warns of what a local run ignores, once for all of it, or refuses it.
-func (o *LocalOptions) unsupported(fields []manifest.Field) error {
+// handleUnsupported prints one warning that lists all unsupported fields and kinds, or, with
+// --strict, returns them as an error.
+func (o *LocalOptions) handleUnsupported(fields []manifest.Field) error {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -245,7 +246,7 @@ func (o *LocalOptions) unsupported(fields []manifest.Field) error {
 		fmt.Fprintf(&text, "\n  %s", f)
 	}
 	if o.Strict {
-		return fmt.Errorf("a local run can't honour these, and --strict is given:%s", text.String())
+		return fmt.Errorf("a local run does not support these, and --strict is set:%s", text.String())
 	}
 	fmt.Fprintf(o.ErrOut, "Warning: a local run ignores:%s\n", text.String())
 	return nil

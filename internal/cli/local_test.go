@@ -23,13 +23,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// script is a runner that does as it is told.
+// script is a runner that plays back changes.
 type script struct {
 	warnings []string
 	options  local.Options
-	// steps are changes and when they happen.
+	// steps are the changes, each with the delay before it.
 	steps []step
-	// stopping is how long the pods take to end, unless they are killed.
+	// stopping is how long the pods take to terminate, unless they are killed.
 	stopping time.Duration
 	err      error
 	killed   chan struct{}
@@ -73,8 +73,8 @@ func label(key, value string) local.Change {
 	return local.Change{Kind: local.KindLabel, Namespace: "default", Pod: "web", Key: key, Value: value}
 }
 
-// play runs `seamark local` with a script instead of processes, and with interrupts at the
-// given times.
+// play runs `seamark local` with a script instead of processes, and interrupts it after the
+// given durations.
 func play(t *testing.T, s *script, o LocalOptions, interrupts ...time.Duration) (stdout, stderr string, err error) {
 	t.Helper()
 	var in, out, errOut bytes.Buffer
@@ -111,24 +111,24 @@ func TestUntil(t *testing.T) {
 		interrupts []time.Duration
 		stopping   time.Duration
 		code       int
-		// took is how long the run lasts.
+		// took is the duration of the run.
 		took time.Duration
 		says string
 	}{
 		"holds": {
 			until: []string{"pod/web label=role:primary"}, timeout: time.Minute,
-			took: 3 * time.Second, says: "all held after 3s",
+			took: 3 * time.Second, says: "all expressions held after 3s",
 		},
-		"holds, and the pods take their time to end": {
+		"holds, pods terminate slowly": {
 			until: []string{"pod/web label=role:primary"}, timeout: 4 * time.Second, stopping: 30 * time.Second,
-			took: 33 * time.Second, says: "all held after 3s",
+			took: 33 * time.Second, says: "all expressions held after 3s",
 		},
 		"never holds": {
 			until: []string{"pod/web label=role:other", "pod/web label=role"}, timeout: 10 * time.Second,
 			code: ExitFailed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"",
 		},
-		"held, but no longer with the other": {
+		"expressions hold at different times": {
 			until: []string{"pod/web label=role:primary", "pod/web restarts=1"}, timeout: 10 * time.Second,
 			code: ExitFailed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:primary: web has \"replica\"\n  pod/web restarts=1: web has 0 restarts",
@@ -137,18 +137,18 @@ func TestUntil(t *testing.T) {
 			until: []string{"pod/web label=role:primary"}, interrupts: []time.Duration{2 * time.Second},
 			code: ExitFailed, took: 2 * time.Second, says: "interrupted after 2s:\n  pod/web label=role:primary: web has \"replica\"",
 		},
-		"nothing asked for, interrupted": {interrupts: []time.Duration{2 * time.Second}, took: 2 * time.Second},
-		"nothing asked for, timed out":   {timeout: 5 * time.Second, took: 5 * time.Second},
-		"what comes while the pods end does not count": {
+		"no expressions, interrupted": {interrupts: []time.Duration{2 * time.Second}, took: 2 * time.Second},
+		"no expressions, timed out":   {timeout: 5 * time.Second, took: 5 * time.Second},
+		"change during termination does not count": {
 			until: []string{"pod/web label=stopped:yes"}, timeout: 10 * time.Second, stopping: time.Second,
 			code: ExitFailed, took: 11 * time.Second, says: "web has no such label",
 		},
 		"killed by the second interrupt": {
 			interrupts: []time.Duration{2 * time.Second, 3 * time.Second}, stopping: time.Hour, took: 3 * time.Second,
 		},
-		"killed by the first interrupt after the end": {
+		"first interrupt after the end kills": {
 			until: []string{"pod/web label=role:replica"}, interrupts: []time.Duration{2 * time.Second}, stopping: time.Hour,
-			took: 2 * time.Second, says: "all held after 1s",
+			took: 2 * time.Second, says: "all expressions held after 1s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestUntil(t *testing.T) {
 					stderr += err.Error()
 				}
 				if !strings.Contains(stderr, test.says) || (test.says == "" && stderr != "") {
-					t.Errorf("said %q, want %q", stderr, test.says)
+					t.Errorf("standard error and error are %q, want %q", stderr, test.says)
 				}
 				if took := time.Since(start); took != test.took {
 					t.Errorf("took %s, want %s", took, test.took)
@@ -219,20 +219,20 @@ func TestOptionsReachTheRunner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		type handed struct {
+		type passed struct {
 			Shared         bool
 			Initial, Limit time.Duration
 			Version        string
 			Pods           int
 		}
-		got := handed{s.options.SharedAddress, s.options.CrashLoopInitial, s.options.CrashLoopMax, s.options.Version, len(s.options.Objects.Pods)}
-		if diff := cmp.Diff(handed{true, time.Second, time.Minute, "v1", 1}, got); diff != "" {
+		got := passed{s.options.SharedAddress, s.options.CrashLoopInitial, s.options.CrashLoopMax, s.options.Version, len(s.options.Objects.Pods)}
+		if diff := cmp.Diff(passed{true, time.Second, time.Minute, "v1", 1}, got); diff != "" {
 			t.Errorf("options (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestIgnoredFieldsAreNamedOnce(t *testing.T) {
+func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestIgnoredFieldsAreNamedOnce(t *testing.T) {
 	})
 }
 
-func TestMarkersThatComeToNothingAreNamed(t *testing.T) {
+func TestRunnerWarningsArePrinted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, stderr, err := play(t, &script{warnings: []string{"marker idle matches no pod"}}, LocalOptions{Timeout: time.Second})
 		if err != nil {
@@ -261,7 +261,7 @@ func TestMarkersThatComeToNothingAreNamed(t *testing.T) {
 	})
 }
 
-func TestRunThatCannotBegin(t *testing.T) {
+func TestRunnerErrorGivesExitCodeFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no loopback addresses")
 		_, _, err := play(t, &script{err: broken}, LocalOptions{})
@@ -271,17 +271,17 @@ func TestRunThatCannotBegin(t *testing.T) {
 	})
 }
 
-// brokenPipe is a reader that has gone.
+// brokenPipe is an output whose reader is closed.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestOutputThatBreaksEndsTheRun(t *testing.T) {
+func TestOutputErrorEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(nil, false)
 		s.runner = &script{options: local.Options{Observe: s.observe}, steps: []step{{time.Second, label("a", "b")}}}
 		o := LocalOptions{IOStreams: genericiooptions.IOStreams{Out: brokenPipe{}}, Output: "json"}
-		end, err := s.run(t.Context(), time.Hour, nil, o.display(s))
+		end, err := s.run(t.Context(), time.Hour, nil, o.newDisplay(s))
 		if !errors.Is(err, io.ErrClosedPipe) || end.after != time.Second {
 			t.Errorf("ended after %s with %v", end.after, err)
 		}

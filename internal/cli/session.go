@@ -15,75 +15,76 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// reason is why a run ended.
-type reason string
+// endReason is why a run ended.
+type endReason string
 
 const (
-	held        reason = "all held"
-	timedOut    reason = "timed out"
-	interrupted reason = "interrupted"
-	stopped     reason = "stopped"
+	allHeld     endReason = "all expressions held"
+	timedOut    endReason = "timed out"
+	interrupted endReason = "interrupted"
+	stopped     endReason = "stopped"
 )
 
-// end is how and when a run ended.
-type end struct {
-	reason reason
+// runEnd is why and when a run ended.
+type runEnd struct {
+	reason endReason
 	after  time.Duration
 }
 
-// display shows the changes of a run until there are no more.
+// display shows the changes of a run.
 type display interface {
-	// Show returns once the session has ended, or with the error for which it can't go on.
+	// Show returns when the session has ended or the display has failed.
 	Show(s *session) error
 }
 
-// session is one run of pods and all that follows it.
+// session is one run of pods, with its expressions and its display.
 type session struct {
 	runner runner
 	feed   *feed
 	logs   bool
-	// reached is closed when all expressions hold.
-	reached chan struct{}
+	// held is closed when all expressions hold.
+	held chan struct{}
 
 	mu    sync.Mutex
 	watch *until.Watch
-	done  bool
-	// last are the pods as they stood at the end of the run, before they were stopped.
+	// settled is whether changes no longer count.
+	settled bool
+	// last is the state of the pods at the end of the run, before they were stopped.
 	last []local.PodView
 }
 
 func newSession(expressions []until.Expression, logs bool) *session {
 	return &session{
-		feed: newFeed(), logs: logs, reached: make(chan struct{}),
+		feed: newFeed(), logs: logs, held: make(chan struct{}),
 		watch: until.NewWatch(expressions, nil),
 	}
 }
 
-// observe takes in a change. It never blocks: the run waits for it.
+// observe handles a change. It never blocks, because the run waits for it.
 func (s *session) observe(change local.Change) {
 	if s.logs || change.Kind != local.KindLog {
 		s.feed.put(change)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// What happens after the end of the run, such as its pods' end, no longer counts.
-	if s.done {
+	// Changes after the end of the run, such as the termination of its pods, do not count.
+	if s.settled {
 		return
 	}
 	s.watch.Observe(change)
 	if s.watch.Held() {
-		s.done = true
-		close(s.reached)
+		s.settled = true
+		close(s.held)
 	}
 }
 
-// settle ends the judging. It reports whether all expressions held before.
+// settle ends the evaluation of the expressions. It reports whether all of them held before.
 func (s *session) settle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.done
-	s.done = true
-	return before
+	held := s.settled
+	s.settled = true
+	return held
 }
 
 func (s *session) verdicts() []until.Verdict {
@@ -92,10 +93,10 @@ func (s *session) verdicts() []until.Verdict {
 	return s.watch.Verdicts()
 }
 
-// Take returns what has changed, and how far the run has come.
+// Take returns the changes since the last call and the stage of the run.
 func (s *session) Take() ([]local.Change, table.Stage) { return s.feed.poll() }
 
-// Snapshot returns the pods as they stand, or stood before they were stopped.
+// Snapshot returns the current state of the pods, or their state before they were stopped.
 func (s *session) Snapshot() []local.PodView {
 	s.mu.Lock()
 	last := s.last
@@ -106,19 +107,19 @@ func (s *session) Snapshot() []local.PodView {
 	return s.runner.Snapshot()
 }
 
-// stop keeps how the pods stand, as they are to be stopped.
-func (s *session) stop() {
+// keepLast keeps the state of the pods before they are stopped.
+func (s *session) keepLast() {
 	last := s.runner.Snapshot()
 	s.mu.Lock()
 	s.last = last
 	s.mu.Unlock()
-	s.feed.reach(table.Stopping)
+	s.feed.setStage(table.Stopping)
 }
 
-// run runs the pods until all expressions hold, the timeout, where it is not zero, has
-// passed, or ctx or an interrupt ends it; a further interrupt kills the pods. It returns
-// when all has ended and everything is shown.
-func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, d display) (end, error) {
+// run runs the pods until all expressions hold, a nonzero timeout has passed, ctx ends, or
+// an interrupt arrives. A second interrupt kills the pods. It returns when all pods have
+// ended and all changes are shown.
+func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, d display) (runEnd, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var showErr error
@@ -132,53 +133,53 @@ func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-c
 	}()
 
 	finished := make(chan struct{})
-	var e end
+	var end runEnd
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
 		start := time.Now()
-		e.reason = s.await(ctx, timeout, interrupts, finished)
-		e.after = time.Since(start)
-		s.stop()
+		end.reason = s.await(ctx, timeout, interrupts, finished)
+		end.after = time.Since(start)
+		s.keepLast()
 		cancel()
-		s.killOn(interrupts, finished)
+		s.killOnInterrupt(interrupts, finished)
 	})
 	err := s.runner.Run(ctx)
 	close(finished)
 	watching.Wait()
-	s.feed.reach(table.Ended)
+	s.feed.setStage(table.Ended)
 	<-shown
-	return e, errors.Join(err, showErr)
+	return end, errors.Join(err, showErr)
 }
 
-// await returns why the run is to end.
-func (s *session) await(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, finished <-chan struct{}) reason {
+// await waits until the run must end and returns the reason.
+func (s *session) await(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, finished <-chan struct{}) endReason {
 	var expired <-chan time.Time
 	if timeout > 0 {
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
 		expired = timer.C
 	}
-	why := held
+	reason := allHeld
 	select {
-	case <-s.reached:
+	case <-s.held:
 	case <-expired:
-		why = timedOut
+		reason = timedOut
 	case <-interrupts:
-		why = interrupted
+		reason = interrupted
 	case <-ctx.Done():
-		why = interrupted
+		reason = interrupted
 	case <-finished:
-		why = stopped
+		reason = stopped
 	}
 	if s.settle() {
-		return held
+		return allHeld
 	}
-	return why
+	return reason
 }
 
-// killOn kills the pods at an interrupt, until the run has finished.
-func (s *session) killOn(interrupts <-chan os.Signal, finished <-chan struct{}) {
+// killOnInterrupt kills the pods on each interrupt until the run has finished.
+func (s *session) killOnInterrupt(interrupts <-chan os.Signal, finished <-chan struct{}) {
 	for {
 		select {
 		case <-interrupts:

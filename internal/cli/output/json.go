@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output writes what happens in a local run, one line a change: as JSON for
-// programs, whose form docs/local.md promises, and as text for people.
+// Package output prints the changes in a local run, one line per change: as JSON for
+// programs, in the stable format that docs/local.md describes, and as text for people.
 package output
 
 import (
@@ -17,42 +17,41 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// record is the JSON form of a change. Its fields and their meaning are a promise to those
-// who read them: fields may be added, none is renamed or removed.
+// record is the JSON form of a change. The format is stable: fields may be added, but not
+// renamed or removed.
 type record struct {
-	// Kind says what changed, and so which of the fields below are there.
+	// Kind is the kind of the change. It determines which of the fields below are set.
 	Kind local.Kind `json:"kind"`
-	// Time is when, to the microsecond, in UTC.
+	// Time is the time of the change, in UTC with microseconds.
 	Time metav1.MicroTime `json:"time"`
-	// Namespace and Pod name the pod.
+	// Namespace and Pod are the namespace and name of the pod.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
-	// Container names the container, where the change is about one.
+	// Container is the name of the container, if the change concerns one.
 	Container string `json:"container,omitempty"`
 
-	// Phase is there for a Pod.
+	// Phase is set for the kind Pod.
 	Phase corev1.PodPhase `json:"phase,omitempty"`
-	// ContainerStatus is there for a Container.
-	ContainerStatus *containerStatus `json:"containerStatus,omitempty"`
-	// Probe is there for a Probe.
-	Probe *probe `json:"probe,omitempty"`
-	// Condition is there for a Condition.
-	Condition *condition `json:"condition,omitempty"`
-	// Label and Annotation are there for a Label and an Annotation.
+	// ContainerStatus is set for the kind Container.
+	ContainerStatus *containerRecord `json:"containerStatus,omitempty"`
+	// Probe is set for the kind Probe.
+	Probe *probeRecord `json:"probe,omitempty"`
+	// Condition is set for the kind Condition.
+	Condition *conditionRecord `json:"condition,omitempty"`
+	// Label and Annotation are set for the kinds Label and Annotation.
 	Label      *keyValue `json:"label,omitempty"`
 	Annotation *keyValue `json:"annotation,omitempty"`
-	// Removed is true for a condition, label or annotation that is gone; what is shown of
-	// it is then what it was.
+	// Removed is true if a condition, label or annotation was removed. Its fields then have
+	// their last values.
 	Removed bool `json:"removed,omitempty"`
-	// Event is there for an Event.
-	Event *event `json:"event,omitempty"`
-	// Log is there for a Log.
-	Log *logLine `json:"log,omitempty"`
+	// Event is set for the kind Event.
+	Event *eventRecord `json:"event,omitempty"`
+	// Log is set for the kind Log.
+	Log *logRecord `json:"log,omitempty"`
 }
 
-// containerStatus has the fields of a pod's status.containerStatuses that say something
-// of a process.
-type containerStatus struct {
+// containerRecord has the fields of status.containerStatuses that apply to a process.
+type containerRecord struct {
 	Ready        bool                   `json:"ready"`
 	Started      bool                   `json:"started"`
 	RestartCount int32                  `json:"restartCount"`
@@ -60,8 +59,8 @@ type containerStatus struct {
 	LastState    *corev1.ContainerState `json:"lastState,omitempty"`
 }
 
-// probe is a probe after a run, or after another change of its state.
-type probe struct {
+// probeRecord is a probe after a run or after another change of its state.
+type probeRecord struct {
 	Type    local.ProbeType `json:"type"`
 	Marker  string          `json:"marker,omitempty"`
 	Name    string          `json:"name,omitempty"`
@@ -83,7 +82,7 @@ type probe struct {
 	Runs          int               `json:"runs"`
 }
 
-// result is what one run of a probe said.
+// result is the result of one run of a probe.
 type result string
 
 const (
@@ -91,7 +90,7 @@ const (
 	failure result = "Failure"
 )
 
-type condition struct {
+type conditionRecord struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`
 	Reason             string                  `json:"reason,omitempty"`
@@ -104,18 +103,18 @@ type keyValue struct {
 	Value string `json:"value"`
 }
 
-type event struct {
+type eventRecord struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-type logLine struct {
+type logRecord struct {
 	Stream string `json:"stream"`
 	Text   string `json:"text"`
 }
 
-// JSON writes changes as JSON, one object a line.
+// JSON prints each change as a JSON object on one line.
 type JSON struct{ encoder *json.Encoder }
 
 // NewJSON returns a printer that writes to out.
@@ -125,10 +124,10 @@ func NewJSON(out io.Writer) *JSON {
 	return &JSON{encoder: encoder}
 }
 
-// Print writes the change.
+// Print prints the change.
 func (p *JSON) Print(change local.Change) error {
 	if err := p.encoder.Encode(recordOf(change)); err != nil {
-		return fmt.Errorf("write a change: %w", err)
+		return fmt.Errorf("write change: %w", err)
 	}
 	return nil
 }
@@ -142,29 +141,29 @@ func recordOf(change local.Change) record {
 	pair := &keyValue{Key: change.Key, Value: change.Value}
 	switch change.Kind {
 	case local.KindContainer:
-		r.ContainerStatus = statusOf(change.Status)
+		r.ContainerStatus = containerRecordOf(change.Status)
 	case local.KindProbe:
-		r.Probe = probeOf(change.Probe)
+		r.Probe = probeRecordOf(change.Probe)
 	case local.KindCondition:
 		c := change.Condition
-		r.Condition = &condition{
+		r.Condition = &conditionRecord{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: instant(metav1.NewMicroTime(c.LastTransitionTime.Time)),
+			LastTransitionTime: nilIfZero(metav1.NewMicroTime(c.LastTransitionTime.Time)),
 		}
 	case local.KindLabel:
 		r.Label = pair
 	case local.KindAnnotation:
 		r.Annotation = pair
 	case local.KindEvent:
-		r.Event = &event{Type: change.Event.Type, Reason: change.Event.Reason, Message: change.Event.Message}
+		r.Event = &eventRecord{Type: change.Event.Type, Reason: change.Event.Reason, Message: change.Event.Message}
 	case local.KindLog:
-		r.Log = &logLine{Stream: change.Log.Stream, Text: change.Log.Text}
+		r.Log = &logRecord{Stream: change.Log.Stream, Text: change.Log.Text}
 	}
 	return r
 }
 
-func statusOf(status *corev1.ContainerStatus) *containerStatus {
-	out := &containerStatus{
+func containerRecordOf(status *corev1.ContainerStatus) *containerRecord {
+	out := &containerRecord{
 		Ready: status.Ready, Started: status.Started != nil && *status.Started,
 		RestartCount: status.RestartCount, State: status.State,
 	}
@@ -174,13 +173,13 @@ func statusOf(status *corev1.ContainerStatus) *containerStatus {
 	return out
 }
 
-func probeOf(p *local.Probe) *probe {
-	out := &probe{
+func probeRecordOf(p *local.Probe) *probeRecord {
+	out := &probeRecord{
 		Type: p.Type, Marker: p.Marker, Name: p.Name, Handler: p.Handler, Active: p.Active,
 		State: p.State, Message: p.Message, Transition: p.Transition,
-		LastTransitionTime: instant(metav1.NewMicroTime(p.LastTransition)),
+		LastTransitionTime: nilIfZero(metav1.NewMicroTime(p.LastTransition)),
 		Ran:                p.Ran, Output: p.Output, Error: p.Error,
-		LastProbeTime: instant(metav1.NewMicroTime(p.LastProbe)),
+		LastProbeTime: nilIfZero(metav1.NewMicroTime(p.LastProbe)),
 		Streak:        p.Streak, Threshold: p.Threshold, Runs: p.Runs,
 	}
 	if !p.LastProbe.IsZero() {
@@ -192,8 +191,8 @@ func probeOf(p *local.Probe) *probe {
 	return out
 }
 
-// instant returns nil for a time that never was.
-func instant(t metav1.MicroTime) *metav1.MicroTime {
+// nilIfZero returns nil for the zero time, which the JSON then omits.
+func nilIfZero(t metav1.MicroTime) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
 	}

@@ -27,15 +27,15 @@ func at(change local.Change) local.Change {
 
 func started(yes bool) *bool { return &yes }
 
-// form is a change, and what is printed of it.
-type form struct {
+// example is a change and its printed forms.
+type example struct {
 	change     local.Change
 	json, text string
 }
 
-// golden has every kind of change, with both of its forms.
-func golden() map[string]form {
-	return map[string]form{
+// examples returns every kind of change with its printed forms.
+func examples() map[string]example {
+	return map[string]example{
 		"pod": {
 			change: local.Change{Kind: local.KindPod, Phase: corev1.PodRunning},
 			json:   `{"kind":"Pod","time":"2030-01-02T12:00:00.345678Z","namespace":"default","pod":"web-0","phase":"Running"}`,
@@ -63,7 +63,7 @@ func golden() map[string]form {
 				`"lastState":{"terminated":{"exitCode":1,"reason":"Error","startedAt":"2030-01-02T12:00:00Z","finishedAt":"2030-01-02T12:00:00Z","containerID":"local://7"}}}}`,
 			text: `web-0  Container   web waiting (CrashLoopBackOff): back-off 10s, restarts 2`,
 		},
-		"marker's probe": {
+		"probe of a marker": {
 			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
 				Type: local.ProbeMarker, Marker: "web", Name: "idle", Container: "web", Handler: "exec", Active: true,
 				State: "Succeeded", Message: "idle", LastTransition: noon(), Transition: true,
@@ -75,7 +75,7 @@ func golden() map[string]form {
 				`"lastProbeTime":"2030-01-02T12:00:00.345678Z","streak":1,"threshold":1,"runs":1}}`,
 			text: `web-0  Probe       web web#idle succeeded 1/1, now Succeeded: idle`,
 		},
-		"kubelet's probe that fails for the first time": {
+		"first failure of a liveness probe": {
 			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
 				Type: local.ProbeLiveness, Container: "web", Handler: "httpGet", Active: true,
 				State: "Succeeded", Message: "", LastTransition: noon(),
@@ -87,7 +87,7 @@ func golden() map[string]form {
 				`"lastProbeTime":"2030-01-02T12:00:00.345678Z","streak":1,"threshold":3,"runs":4}}`,
 			text: `web-0  Probe       web liveness failed 1/3: HTTP probe failed with statuscode: 500`,
 		},
-		"probe that could not be run": {
+		"probe with error": {
 			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
 				Type: local.ProbeReadiness, Container: "web", Handler: "grpc", Active: true, Ran: true, Error: "no such service", Runs: 1,
 			}},
@@ -153,7 +153,7 @@ func golden() map[string]form {
 }
 
 func TestJSON(t *testing.T) {
-	for name, test := range golden() {
+	for name, test := range examples() {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			if err := output.NewJSON(&out).Print(at(test.change)); err != nil {
@@ -167,7 +167,7 @@ func TestJSON(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	for name, test := range golden() {
+	for name, test := range examples() {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			if err := output.NewText(&out, nil).Print(at(test.change)); err != nil {
@@ -192,8 +192,8 @@ func TestTextAlignsPods(t *testing.T) {
 	}
 }
 
-// Of a probe's runs, text shows those that say something new.
-func TestTextLeavesOutRepetition(t *testing.T) {
+// Text prints a run of a probe only if it differs from the previous one.
+func TestTextOmitsRepeatedResults(t *testing.T) {
 	run := func(success bool, streak int, transition bool) local.Change {
 		return at(local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
 			Type: local.ProbeLiveness, Container: "web", Ran: true, Runs: 1,
@@ -221,7 +221,7 @@ func TestTextLeavesOutRepetition(t *testing.T) {
 	}
 }
 
-// brokenPipe is a standard output that is gone.
+// brokenPipe is a standard output that is closed.
 type brokenPipe struct{}
 
 var errBroken = errors.New("broken pipe")

@@ -11,63 +11,64 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// Text writes changes for people, one line each. Of a probe's runs it shows those that
-// differ from the one before; the others change nothing.
+// Text prints each change as a line of text. A run of a probe is printed only if it differs
+// from the previous run of that probe.
 type Text struct {
 	out io.Writer
-	// width is that of the column of pods.
+	// width is the width of the column of pod names.
 	width int
-	// last is the newest run seen of each probe.
-	last map[probeKey]outcome
+	// last is the last run of each probe.
+	last map[probeKey]lastRun
 }
 
-// probeKey names a probe of a run.
+// probeKey identifies a probe of a pod.
 type probeKey struct {
 	namespace, pod, container, marker, name string
 	kind                                    local.ProbeType
 }
 
-// outcome is what a reader already knows of a probe.
-type outcome struct {
+// lastRun is the result of a run, as far as it was printed.
+type lastRun struct {
 	ran, success  bool
 	output, error string
 }
 
-// NewText returns a printer that writes to out. The names of the pods of the run make the
-// columns; nil is allowed.
+// NewText returns a printer that writes to out. The longest of the pod names determines the
+// width of their column; nil is allowed.
 func NewText(out io.Writer, pods []string) *Text {
-	t := &Text{out: out, last: map[probeKey]outcome{}}
+	t := &Text{out: out, last: map[probeKey]lastRun{}}
 	for _, name := range pods {
 		t.width = max(t.width, len(name))
 	}
 	return t
 }
 
-// Print writes the change, if there is something new in it.
+// Print prints the change, unless it is a run of a probe that changes nothing.
 func (t *Text) Print(change local.Change) error {
-	if change.Kind == local.KindProbe && !t.news(change) {
+	if change.Kind == local.KindProbe && !t.isNew(change) {
 		return nil
 	}
 	line := fmt.Sprintf("%s  %-*s  %-10s  %s", change.Time.Local().Format("15:04:05.000"), t.width, change.Pod, change.Kind, Describe(change))
 	if _, err := fmt.Fprintln(t.out, strings.TrimRight(line, " ")); err != nil {
-		return fmt.Errorf("write a change: %w", err)
+		return fmt.Errorf("write change: %w", err)
 	}
 	return nil
 }
 
-// news tells whether a probe's change says more than the last one that was printed.
-func (t *Text) news(change local.Change) bool {
+// isNew reports whether a probe's change differs from its last one.
+func (t *Text) isNew(change local.Change) bool {
 	p := change.Probe
 	key := probeKey{change.Namespace, change.Pod, p.Container, p.Marker, p.Name, p.Type}
-	now := outcome{ran: p.Runs > 0, success: p.Success, output: p.Output, error: p.Error}
+	now := lastRun{ran: p.Runs > 0, success: p.Success, output: p.Output, error: p.Error}
 	before := t.last[key]
 	t.last[key] = now
 	return p.Transition || (p.Ran && now != before)
 }
 
-// Describe says in one line what changed, without the time and the pod.
+// Describe describes the change in one line, without the time and the pod.
 func Describe(change local.Change) string {
 	switch change.Kind {
 	case local.KindPod:
@@ -78,10 +79,10 @@ func Describe(change local.Change) string {
 		return describeProbe(change.Probe)
 	case local.KindCondition:
 		c := change.Condition
-		text := detail(fmt.Sprintf("%s=%s", c.Type, c.Status), c.Reason, c.Message)
-		return gone(text, change.Removed)
+		text := withDetail(fmt.Sprintf("%s=%s", c.Type, c.Status), c.Reason, c.Message)
+		return markRemoved(text, change.Removed)
 	case local.KindLabel, local.KindAnnotation:
-		return gone(change.Key+"="+oneLine(change.Value), change.Removed)
+		return markRemoved(change.Key+"="+oneLine(change.Value), change.Removed)
 	case local.KindEvent:
 		return fmt.Sprintf("%s %s: %s", change.Event.Type, change.Event.Reason, oneLine(change.Event.Message))
 	case local.KindLog:
@@ -90,15 +91,15 @@ func Describe(change local.Change) string {
 	return ""
 }
 
-func gone(text string, removed bool) string {
+func markRemoved(text string, removed bool) string {
 	if removed {
 		return text + " removed"
 	}
 	return text
 }
 
-// detail appends a reason and a message to a text, where there are any.
-func detail(text, reason, message string) string {
+// withDetail appends the reason and the message, if they are not empty.
+func withDetail(text, reason, message string) string {
 	if reason != "" {
 		text += " (" + reason + ")"
 	}
@@ -108,23 +109,23 @@ func detail(text, reason, message string) string {
 	return text
 }
 
-// ProbeName returns the name by which people know a probe: its own for a marker's, after
-// its marker's, and its type for one of the kubelet's.
+// ProbeName returns the display name of a probe: "marker#probe" for a probe of a marker,
+// otherwise the type, such as "liveness".
 func ProbeName(p *local.Probe) string {
 	if p.Type == local.ProbeMarker {
-		return p.Marker + "#" + p.Name
+		return probeid.ID{Marker: p.Marker, Probe: p.Name}.String()
 	}
 	return strings.ToLower(string(p.Type))
 }
 
-// describeProbe says what a probe's newest run said, and what state it made.
+// describeProbe describes the last run of a probe and the state that it caused.
 func describeProbe(p *local.Probe) string {
 	text := p.Container + " " + ProbeName(p)
 	switch {
 	case !p.Ran:
-		return detail(text+" "+string(p.State), "", p.Message)
+		return withDetail(text+" "+string(p.State), "", p.Message)
 	case p.Error != "":
-		return detail(text+" could not be run", "", p.Error)
+		return withDetail(text+" could not be run", "", p.Error)
 	}
 	word := "failed"
 	if p.Success {
@@ -134,7 +135,7 @@ func describeProbe(p *local.Probe) string {
 	if p.Transition {
 		text += ", now " + string(p.State)
 	}
-	return detail(text, "", p.Output)
+	return withDetail(text, "", p.Output)
 }
 
 func describeStatus(status *corev1.ContainerStatus) string {
@@ -151,9 +152,9 @@ func describeStatus(status *corev1.ContainerStatus) string {
 		if end.Signal != 0 {
 			text = fmt.Sprintf("terminated, signal %d", end.Signal)
 		}
-		text = detail(text, end.Reason, end.Message)
+		text = withDetail(text, end.Reason, end.Message)
 	case state.Waiting != nil:
-		text = detail("waiting", state.Waiting.Reason, state.Waiting.Message)
+		text = withDetail("waiting", state.Waiting.Reason, state.Waiting.Message)
 	default:
 		text = "waiting"
 	}
@@ -163,7 +164,7 @@ func describeStatus(status *corev1.ContainerStatus) string {
 	return text
 }
 
-// oneLine puts a message of several lines on one.
+// oneLine joins the lines of a message.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

@@ -11,79 +11,79 @@ import (
 )
 
 const (
-	// gap is between two columns.
+	// gap is the space between two columns.
 	gap = 2
-	// leastRest is the least width of the last column, for which the names are cut.
-	leastRest = 28
-	// mostState is the most that a state takes, such as CrashLoopBackOff.
-	mostState = 16
+	// minRestWidth is the minimum width of the last column. Names are cut to make room for it.
+	minRestWidth = 28
+	// maxStateWidth is the maximum width of a state, such as CrashLoopBackOff.
+	maxStateWidth = 16
 )
 
-// columns are the widths of a table's columns.
-type columns struct{ name, state, count, rest int }
+// columnWidths are the widths of the columns.
+type columnWidths struct{ name, state, count, rest int }
 
-// header are the titles of the columns.
+// header returns the titles of the columns.
 func header() row {
 	return row{name: "POD / PROBE", state: "STATE", count: "STREAK", text: "MARKS / MESSAGE", pod: true}
 }
 
-// fit returns the widths that the rows need, within the whole width.
-func fit(rows []row, width int) columns {
-	c := columns{}
+// fitColumns returns the column widths for the rows, within the total width.
+func fitColumns(rows []row, width int) columnWidths {
+	c := columnWidths{}
 	for _, r := range append([]row{header()}, rows...) {
 		c.name = max(c.name, ansi.StringWidth(r.name))
-		c.state = max(c.state, min(ansi.StringWidth(r.state), mostState))
+		c.state = max(c.state, min(ansi.StringWidth(r.state), maxStateWidth))
 		c.count = max(c.count, ansi.StringWidth(r.count))
 	}
 	fixed := c.state + c.count + 3*gap
-	c.name = max(min(c.name, width-fixed-leastRest), 8)
+	c.name = max(min(c.name, width-fixed-minRestWidth), 8)
 	c.rest = max(width-fixed-c.name, 1)
 	return c
 }
 
-// tableLines returns the rows as lines of the width, after a header.
-func tableLines(rows []row, width int, paint painter) []string {
-	c := fit(rows, width)
-	lines := []string{paint.title.Render(c.line(header(), header().text, paint))}
+// tableLines returns the header and the rows as lines that fit the width.
+func tableLines(rows []row, width int, style styles) []string {
+	c := fitColumns(rows, width)
+	lines := []string{style.title.Render(c.line(header(), header().text, style))}
 	for _, r := range rows {
 		rest := []string{r.text}
 		if len(r.marks) > 0 {
-			rest = wrap(r.marks, c.rest)
+			rest = wrapMarks(r.marks, c.rest)
 		}
-		lines = append(lines, c.line(r, rest[0], paint))
+		lines = append(lines, c.line(r, rest[0], style))
 		for _, more := range rest[1:] {
-			lines = append(lines, c.line(row{}, more, paint))
+			lines = append(lines, c.line(row{}, more, style))
 		}
 	}
 	return lines
 }
 
-// line returns one line of the table, with rest in its last column.
-func (c columns) line(r row, rest string, paint painter) string {
+// line returns one line of the table, with rest in the last column.
+func (c columnWidths) line(r row, rest string, style styles) string {
 	name := cell(r.name, c.name)
 	if r.pod {
-		name = paint.pod.Render(name)
+		name = style.pod.Render(name)
 	}
 	space := strings.Repeat(" ", gap)
-	return strings.TrimRight(name+space+paint.of(r.mood).Render(cell(r.state, c.state))+space+
+	return strings.TrimRight(name+space+style.of(r.health).Render(cell(r.state, c.state))+space+
 		cell(r.count, c.count)+space+ansi.Truncate(rest, c.rest, "…"), " ")
 }
 
-// cell cuts or fills up a text to the width.
+// cell truncates or pads a text to the width.
 func cell(text string, width int) string {
 	text = ansi.Truncate(text, width, "…")
 	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
 }
 
-// wrap puts the marks on as few lines of the width as it can. Where they do not fit on
-// one, keys are shown without their domain.
-func wrap(marks []string, width int) []string {
+// wrapMarks wraps the marks into lines that fit the width. If they need more than one line,
+// the keys are shown without their domain.
+func wrapMarks(marks []string, width int) []string {
 	if whole := strings.Join(marks, " "); ansi.StringWidth(whole) <= width {
 		return []string{whole}
 	}
 	var lines []string
 	for _, mark := range marks {
-		mark = short(mark)
+		mark = withoutDomain(mark)
 		if last := len(lines) - 1; last >= 0 && ansi.StringWidth(lines[last]+" "+mark) <= width {
 			lines[last] += " " + mark
 			continue
@@ -93,8 +93,8 @@ func wrap(marks []string, width int) []string {
 	return lines
 }
 
-// short takes the domain off the key of key=value.
-func short(mark string) string {
+// withoutDomain removes the domain from the key of key=value.
+func withoutDomain(mark string) string {
 	key, value, _ := strings.Cut(mark, "=")
 	if _, name, found := strings.Cut(key, "/"); found {
 		key = name
@@ -102,28 +102,28 @@ func short(mark string) string {
 	return key + "=" + value
 }
 
-// painter has the styles of the parts.
-type painter struct {
+// styles are the styles of the parts of the screen.
+type styles struct {
 	title, pod, faint, status lipgloss.Style
-	moods                     map[mood]lipgloss.Style
+	states                    map[health]lipgloss.Style
 }
 
-func newPainter() painter {
-	return painter{
+func newStyles() styles {
+	return styles{
 		title:  lipgloss.NewStyle().Faint(true),
 		pod:    lipgloss.NewStyle().Bold(true),
 		faint:  lipgloss.NewStyle().Faint(true),
 		status: lipgloss.NewStyle().Reverse(true),
-		moods: map[mood]lipgloss.Style{
-			good:   lipgloss.NewStyle().Foreground(lipgloss.Green),
-			bad:    lipgloss.NewStyle().Foreground(lipgloss.Red),
-			unsure: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
+		states: map[health]lipgloss.Style{
+			healthy:   lipgloss.NewStyle().Foreground(lipgloss.Green),
+			unhealthy: lipgloss.NewStyle().Foreground(lipgloss.Red),
+			uncertain: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
 		},
 	}
 }
 
-func (p painter) of(m mood) lipgloss.Style {
-	if style, ok := p.moods[m]; ok {
+func (s styles) of(h health) lipgloss.Style {
+	if style, ok := s.states[h]; ok {
 		return style
 	}
 	return lipgloss.NewStyle()

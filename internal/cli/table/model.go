@@ -18,157 +18,157 @@ import (
 )
 
 const (
-	// refresh is how often the run is looked at.
-	refresh = 100 * time.Millisecond
-	// keptLog is how many lines of the log are kept.
-	keptLog = 500
-	// leastLog is how many lines of the screen the log has at least.
-	leastLog = 4
-	// narrow and low are the size of a terminal that has not told its own.
-	narrow, low = 80, 24
+	// refreshInterval is the interval at which the run is polled.
+	refreshInterval = 100 * time.Millisecond
+	// maxLogEntries is the number of log entries to keep.
+	maxLogEntries = 500
+	// minLogHeight is the minimum number of lines for the log.
+	minLogHeight = 4
+	// defaultWidth and defaultHeight are the size of a terminal that does not report its size.
+	defaultWidth, defaultHeight = 80, 24
 )
 
-// Stage is how far a run has come.
+// Stage is the stage of a run.
 type Stage int
 
 // The stages of a run.
 const (
 	Running Stage = iota
-	// Stopping is while its pods are stopped.
+	// Stopping means that the pods are being stopped.
 	Stopping
-	// Ended is when no more changes come.
+	// Ended means that no more changes follow.
 	Ended
 )
 
-// Source is the run that is shown.
-type Source interface {
-	// Take returns what has changed since the last call, without waiting, and the stage
-	// after that.
+// LiveRun is the run to show.
+type LiveRun interface {
+	// Take returns the changes since the last call, without waiting, and the stage after
+	// these changes.
 	Take() ([]local.Change, Stage)
-	// Snapshot returns the pods as they stand, or stood before they were stopped.
+	// Snapshot returns the current state of the pods, or their state before they were stopped.
 	Snapshot() []local.PodView
 }
 
-// Model is the state of the view. It implements tea.Model.
+// Model is the state of the screen. It implements tea.Model.
 type Model struct {
-	source    Source
+	run       LiveRun
 	interrupt func()
-	paint     painter
+	style     styles
 
 	width, height int
 	started, now  time.Time
 	rows          []row
-	log           []entry
+	log           []logEntry
 	pods          int
-	input         textinput.Model
+	filter        textinput.Model
 	paused        bool
 	stage         Stage
-	// top is the first line of the table that is shown.
+	// top is the index of the first visible line of the table.
 	top int
 }
 
-// New returns a view of the source. It calls interrupt for each time that the user asks
-// for the end: first to stop the pods, then to kill them.
-func New(source Source, interrupt func()) *Model {
-	input := textinput.New()
-	input.Prompt = "/"
-	m := &Model{source: source, interrupt: interrupt, paint: newPainter(), input: input, width: narrow, height: low}
-	m.look()
+// New returns a model of the run. It calls interrupt each time that the user quits: the first
+// call stops the pods, the second kills them.
+func New(run LiveRun, interrupt func()) *Model {
+	filter := textinput.New()
+	filter.Prompt = "/"
+	m := &Model{run: run, interrupt: interrupt, style: newStyles(), filter: filter, width: defaultWidth, height: defaultHeight}
+	m.refresh()
 	return m
 }
 
-// Run shows the source until it has ended, and then prints how the pods stood. Options are
-// those of bubbletea, such as another input than the terminal's.
+// Run shows the run until it has ended, and then prints the last state of the pods. The
+// options are those of bubbletea, such as the input.
 func Run(m *Model, out io.Writer, options ...tea.ProgramOption) error {
 	options = append([]tea.ProgramOption{tea.WithOutput(out), tea.WithoutSignalHandler()}, options...)
 	if _, err := tea.NewProgram(m, options...).Run(); err != nil {
-		return fmt.Errorf("show the table: %w", err)
+		return fmt.Errorf("show table: %w", err)
 	}
-	for _, line := range tableLines(m.rows, m.width, m.paint) {
+	for _, line := range tableLines(m.rows, m.width, m.style) {
 		fmt.Fprintln(out, ansi.Strip(line))
 	}
 	return nil
 }
 
-// tick is the time at which the run is looked at again.
+// tick is the time of the next refresh.
 type tick time.Time
 
-func next() tea.Cmd {
-	return tea.Tick(refresh, func(now time.Time) tea.Msg { return tick(now) })
+func nextTick() tea.Cmd {
+	return tea.Tick(refreshInterval, func(now time.Time) tea.Msg { return tick(now) })
 }
 
-// Init begins to follow the run.
-func (m *Model) Init() tea.Cmd { return next() }
+// Init starts the refreshes.
+func (m *Model) Init() tea.Cmd { return nextTick() }
 
-// Update takes in a key, a new size or the passing of time.
+// Update handles a key, a new size of the terminal, or a tick.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 	case tea.KeyPressMsg:
-		return m, m.key(msg)
+		return m, m.handleKey(msg)
 	case tick:
 		m.now = time.Time(msg)
 		if m.started.IsZero() {
 			m.started = m.now
 		}
-		if m.follow(); m.stage == Ended {
+		if m.poll(); m.stage == Ended {
 			return m, tea.Quit
 		}
-		return m, next()
+		return m, nextTick()
 	}
 	return m, nil
 }
 
-// follow takes in what has happened. A table that is paused keeps what it shows.
-func (m *Model) follow() {
-	changes, stage := m.source.Take()
+// poll handles the changes since the last tick. A paused table keeps its rows.
+func (m *Model) poll() {
+	changes, stage := m.run.Take()
 	m.stage = max(m.stage, stage)
 	for _, change := range changes {
 		if change.Kind == local.KindEvent || change.Kind == local.KindLog {
-			m.log = append(m.log, entry{change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change)})
+			m.log = append(m.log, logEntry{change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change)})
 		}
 	}
-	m.log = m.log[max(len(m.log)-keptLog, 0):]
+	m.log = m.log[max(len(m.log)-maxLogEntries, 0):]
 	if (!m.paused && len(changes) > 0) || m.stage == Ended {
-		m.look()
+		m.refresh()
 	}
 }
 
-// look takes in how the pods stand.
-func (m *Model) look() {
-	views := m.source.Snapshot()
+// refresh updates the rows.
+func (m *Model) refresh() {
+	views := m.run.Snapshot()
 	m.pods = len(views)
 	m.rows = rowsOf(views)
 }
 
-// entry is one line of the log.
-type entry struct{ at, pod, text string }
+// logEntry is one line of the log.
+type logEntry struct{ at, pod, text string }
 
-// line returns the entry within the width. A long pod name is cut first, so that there is
-// room for what happened.
-func (e entry) line(width int) string {
+// line returns the entry, truncated to the width. A long pod name is cut to leave room for
+// the text.
+func (e logEntry) line(width int) string {
 	return ansi.Truncate(fmt.Sprintf("%s %s  %s", e.at, ansi.Truncate(e.pod, max(width/3, 8), "…"), e.text), width, "…")
 }
 
-// key does what the key asks for.
-func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
-	if name := key.String(); name == "ctrl+c" || (name == "q" && !m.input.Focused()) {
+// handleKey handles a key.
+func (m *Model) handleKey(key tea.KeyPressMsg) tea.Cmd {
+	if name := key.String(); name == "ctrl+c" || (name == "q" && !m.filter.Focused()) {
 		m.stage = max(m.stage, Stopping)
 		m.interrupt()
 		return nil
 	}
-	if m.input.Focused() {
-		return m.typed(key)
+	if m.filter.Focused() {
+		return m.handleFilterKey(key)
 	}
 	switch key.String() {
 	case "/":
-		return m.input.Focus()
+		return m.filter.Focus()
 	case "esc":
-		m.input.Reset()
+		m.filter.Reset()
 	case "p":
 		if m.paused = !m.paused; !m.paused {
-			m.look()
+			m.refresh()
 		}
 	case "up", "k":
 		m.top--
@@ -185,19 +185,19 @@ func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// typed takes in a key of the filter that is being written.
-func (m *Model) typed(key tea.KeyPressMsg) tea.Cmd {
+// handleFilterKey handles a key while the filter is being edited.
+func (m *Model) handleFilterKey(key tea.KeyPressMsg) tea.Cmd {
 	switch key.String() {
 	case "enter":
-		m.input.Blur()
+		m.filter.Blur()
 		return nil
 	case "esc":
-		m.input.Reset()
-		m.input.Blur()
+		m.filter.Reset()
+		m.filter.Blur()
 		return nil
 	}
 	var cmd tea.Cmd
-	m.input, cmd = m.input.Update(key)
+	m.filter, cmd = m.filter.Update(key)
 	m.top = 0
 	return cmd
 }
@@ -209,18 +209,18 @@ func (m *Model) View() tea.View {
 	return view
 }
 
-// lines are those of the screen, as many as it is high.
+// lines returns the lines of the screen. Their number is the height of the screen.
 func (m *Model) lines() []string {
-	text := m.input.Value()
-	table := tableLines(filter(m.rows, text), m.width, m.paint)
+	text := m.filter.Value()
+	table := tableLines(filterRows(m.rows, text), m.width, m.style)
 	head, body := table[0], table[1:]
 
-	// The title, the header, the line above the log and the keys take four.
+	// The title, the header, the line above the log and the keys need four lines.
 	space := max(m.height-4, 2)
-	shown := min(len(body), max(space-leastLog, 1))
+	shown := min(len(body), max(space-minLogHeight, 1))
 	m.top = max(min(m.top, len(body)-shown), 0)
 	lines := append([]string{m.title(), head}, body[m.top:m.top+shown]...)
-	lines = append(lines, m.paint.title.Render(cell("EVENTS", m.width)))
+	lines = append(lines, m.style.title.Render(cell("EVENTS", m.width)))
 
 	var log []string
 	for _, e := range m.log {
@@ -237,7 +237,7 @@ func (m *Model) lines() []string {
 	return append(lines, m.keys())
 }
 
-// title says what is shown, and how.
+// title returns the first line: the number of pods, the duration and the stage of the run.
 func (m *Model) title() string {
 	pods := "pods"
 	if m.pods == 1 {
@@ -248,19 +248,19 @@ func (m *Model) title() string {
 		parts = append(parts, "PAUSED")
 	}
 	if m.stage == Stopping {
-		parts = append(parts, "STOPPING, once more to kill")
+		parts = append(parts, "STOPPING, press q again to kill")
 	}
-	return m.paint.status.Render(cell(strings.Join(parts, "  "), m.width))
+	return m.style.status.Render(cell(strings.Join(parts, "  "), m.width))
 }
 
-// keys is the last line: the filter, or what the keys do.
+// keys returns the last line: the filter, or the keys and their meaning.
 func (m *Model) keys() string {
-	if m.input.Focused() {
-		return m.input.View()
+	if m.filter.Focused() {
+		return m.filter.View()
 	}
 	text := "/ filter  p pause  ↑↓ scroll  q quit"
-	if value := m.input.Value(); value != "" {
+	if value := m.filter.Value(); value != "" {
 		text = "filter: " + value + "  (esc clears)  " + text
 	}
-	return m.paint.faint.Render(ansi.Truncate(text, m.width, "…"))
+	return m.style.faint.Render(ansi.Truncate(text, m.width, "…"))
 }

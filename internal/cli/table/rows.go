@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table is the live view of a local run on a terminal: its pods with their probes
-// and marks, and a log of events. What is shown is worked out from snapshots of the run by
-// pure functions; the model only keeps what keys and time have changed.
+// Package table shows a local run live on a terminal: its pods with their probes and marks,
+// and a log of events. Pure functions derive the screen from snapshots of the run; the model
+// keeps only the state that keys and time change.
 package table
 
 import (
@@ -18,34 +18,34 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// mood is how a row is coloured.
-type mood int
+// health determines the color of a row's state.
+type health int
 
 const (
-	plain mood = iota
-	good
-	bad
-	unsure
+	neutral health = iota
+	healthy
+	unhealthy
+	uncertain
 )
 
-// row is one line of the table, or several where its marks need them.
+// row is one row of the table. Its marks may need several lines.
 type row struct {
-	// name is a pod's, or a probe's with an indent.
+	// name is the name of a pod, or the indented name of a probe.
 	name string
-	// state is what a pod or probe is at.
-	state string
-	mood  mood
-	// count is a pod's restarts or a probe's streak.
+	// state is the state of the pod or probe.
+	state  string
+	health health
+	// count is the restarts of a pod or the streak of a probe.
 	count string
-	// marks are a pod's conditions, labels and annotations, each as key=value; text is a
-	// probe's message. One of them is empty.
+	// marks are the conditions, labels and annotations of a pod, each as key=value. text is
+	// the message of a probe. One of them is empty.
 	marks []string
 	text  string
-	// pod is whether it is the first row of a pod.
+	// pod is whether the row is a pod, not a probe.
 	pod bool
 }
 
-// rowsOf returns the rows of the pods: one of each, and under it one of each of its probes.
+// rowsOf returns one row per pod, each followed by one row per probe of the pod.
 func rowsOf(views []local.PodView) []row {
 	var rows []row
 	for i := range views {
@@ -60,7 +60,7 @@ func rowsOf(views []local.PodView) []row {
 
 func podRow(view *local.PodView) row {
 	r := row{name: view.Pod.Name, pod: true, marks: marksOf(view)}
-	r.state, r.mood = podState(view.Pod)
+	r.state, r.health = podState(view.Pod)
 	restarts := 0
 	for _, status := range statuses(view.Pod) {
 		restarts += int(status.RestartCount)
@@ -79,27 +79,27 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// podState returns the reason for which a container waits, where there is one, else the
-// pod's phase.
-func podState(pod *corev1.Pod) (string, mood) {
+// podState returns the reason why a container is waiting, such as CrashLoopBackOff, or the
+// phase of the pod.
+func podState(pod *corev1.Pod) (string, health) {
 	for _, status := range statuses(pod) {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" && waiting.Reason != "ContainerCreating" {
-			return waiting.Reason, bad
+			return waiting.Reason, unhealthy
 		}
 	}
 	switch pod.Status.Phase {
 	case corev1.PodRunning:
-		return string(corev1.PodRunning), good
+		return string(corev1.PodRunning), healthy
 	case corev1.PodFailed:
-		return string(corev1.PodFailed), bad
+		return string(corev1.PodFailed), unhealthy
 	case "":
-		return string(corev1.PodPending), plain
+		return string(corev1.PodPending), neutral
 	default:
-		return string(pod.Status.Phase), plain
+		return string(pod.Status.Phase), neutral
 	}
 }
 
-// marksOf returns whether the pod is ready, and then what the markers have set on it.
+// marksOf returns the Ready condition of the pod and the marks that the markers set.
 func marksOf(view *local.PodView) []string {
 	var marks []string
 	for _, condition := range view.Pod.Status.Conditions {
@@ -133,20 +133,20 @@ func probeRow(pod *corev1.Pod, p *local.Probe) row {
 	}
 	switch p.State {
 	case v1alpha1.ProbeSucceeded:
-		r.mood = good
+		r.health = healthy
 	case v1alpha1.ProbeFailed:
-		r.mood = bad
+		r.health = unhealthy
 	case "":
 		r.state = "-"
 	default:
-		r.mood = unsure
+		r.health = uncertain
 	}
 	return r
 }
 
-// filter keeps the pods of which a row contains the text: all of their rows, where it is
-// the pod's own, else only those that do. Everything contains an empty text.
-func filter(rows []row, text string) []row {
+// filterRows keeps the pods that have a row with the text. If it is the row of the pod, all
+// rows of the pod are kept, otherwise only those with the text. An empty text keeps all rows.
+func filterRows(rows []row, text string) []row {
 	if text == "" {
 		return rows
 	}

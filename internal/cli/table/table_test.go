@@ -20,7 +20,7 @@ import (
 
 func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 0, time.Local) }
 
-// game is a pod with a marker's probe.
+// game returns a pod with a probe of a marker.
 func game(name, idle, message string) local.PodView {
 	state, cost := v1alpha1.ProbeSucceeded, "-10"
 	status := corev1.ConditionTrue
@@ -52,7 +52,7 @@ func game(name, idle, message string) local.PodView {
 	}
 }
 
-// crashing is a pod whose second container ends again and again.
+// crashing returns a pod whose second container is in CrashLoopBackOff.
 func crashing() local.PodView {
 	return local.PodView{
 		Pod: &corev1.Pod{
@@ -77,7 +77,7 @@ func crashing() local.PodView {
 
 func lines(views []local.PodView, width int) []string {
 	var out []string
-	for _, line := range tableLines(rowsOf(views), width, newPainter()) {
+	for _, line := range tableLines(rowsOf(views), width, newStyles()) {
 		out = append(out, ansi.Strip(line))
 	}
 	return out
@@ -101,7 +101,7 @@ func TestTable(t *testing.T) {
 				"  game#idle  Failed     3/1     playing match 3 for 20 s",
 			},
 		},
-		"wide enough for whole keys": {
+		"wide enough for full keys": {
 			views: []local.PodView{game("game-0", "true", "idle")}, width: 130,
 			want: []string{
 				"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
@@ -119,7 +119,7 @@ func TestTable(t *testing.T) {
 				"  game#idle  Succeeded  3/1     a message that does not fit…",
 			},
 		},
-		"restarts, errors and what has no result": {
+		"restarts, errors and no results": {
 			views: []local.PodView{crashing()}, width: 80,
 			want: []string{
 				"POD / PROBE         STATE             STREAK      MARKS / MESSAGE",
@@ -158,7 +158,7 @@ func TestFilter(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			var got []string
-			for _, r := range filter(rows, text) {
+			for _, r := range filterRows(rows, text) {
 				got = append(got, r.name)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -168,31 +168,31 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// run is a source that the test moves on.
-type run struct {
+// fakeRun is a run that the test controls.
+type fakeRun struct {
 	views   []local.PodView
 	changes []local.Change
 	stage   Stage
 }
 
-func (r *run) Take() ([]local.Change, Stage) {
+func (r *fakeRun) Take() ([]local.Change, Stage) {
 	changes := r.changes
 	r.changes = nil
 	return changes, r.stage
 }
 
-func (r *run) Snapshot() []local.PodView { return r.views }
+func (r *fakeRun) Snapshot() []local.PodView { return r.views }
 
-// happens lets an event happen, after which the pods stand as in the views.
-func (r *run) happens(reason string, views ...local.PodView) {
+// emit adds an event and sets the state of the pods after it.
+func (r *fakeRun) emit(reason string, views ...local.PodView) {
 	r.views = views
 	r.changes = append(r.changes, local.Change{
 		Kind: local.KindEvent, Time: noon(), Pod: views[0].Pod.Name, Event: &local.Event{Type: "Normal", Reason: reason, Message: "m"},
 	})
 }
 
-// shown is what a model shows, without colours and the spaces at the lines' ends.
-func shown(m *Model) string {
+// screen returns the screen of a model, without colors and trailing spaces.
+func screen(m *Model) string {
 	var out []string
 	for _, line := range m.lines() {
 		out = append(out, strings.TrimRight(ansi.Strip(line), " "))
@@ -212,16 +212,16 @@ func press(t *testing.T, m *Model, keys ...string) {
 			msg = tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
 		}
 		if msg.String() != name {
-			t.Fatalf("the key %q is called %q", name, msg.String())
+			t.Fatalf("key %q has the name %q", name, msg.String())
 		}
 		m.Update(msg)
 	}
 }
 
 func TestScreen(t *testing.T) {
-	source := &run{}
-	source.happens("Started", game("game-0", "true", "idle"))
-	m := New(source, func() {})
+	run := &fakeRun{}
+	run.emit("Started", game("game-0", "true", "idle"))
+	m := New(run, func() {})
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
 	m.Update(tick(noon()))
 	m.Update(tick(noon().Add(90 * time.Second)))
@@ -236,22 +236,22 @@ func TestScreen(t *testing.T) {
 		"", "", "", "", "",
 		"/ filter  p pause  ↑↓ scroll  q quit",
 	}, "\n")
-	if diff := cmp.Diff(want, shown(m)); diff != "" {
+	if diff := cmp.Diff(want, screen(m)); diff != "" {
 		t.Errorf("screen (-want +got):\n%s", diff)
 	}
 }
 
-// Whatever the size, the screen has as many lines as there are, none too long.
-func TestScreenFits(t *testing.T) {
-	source := &run{}
+// The screen fits every size of the terminal.
+func TestScreenFitsTerminal(t *testing.T) {
+	run := &fakeRun{}
 	var views []local.PodView
 	for _, name := range []string{"game-0", "game-1", "game-2", "game-3", "game-4"} {
 		views = append(views, game(name, "true", "idle"))
 	}
 	for range 50 {
-		source.happens("Started", views...)
+		run.emit("Started", views...)
 	}
-	m := New(source, func() {})
+	m := New(run, func() {})
 	m.Update(tick(noon()))
 	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 8}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
 		m.Update(size)
@@ -267,33 +267,33 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-func TestLongPodNamesLeaveRoomForTheEvent(t *testing.T) {
-	e := entry{"12:00:00", strings.Repeat("long-", 20) + "0", "Normal Started: m"}
+func TestLongPodNameIsCutInLog(t *testing.T) {
+	e := logEntry{"12:00:00", strings.Repeat("long-", 20) + "0", "Normal Started: m"}
 	if diff := cmp.Diff("12:00:00 long-long-long-long…  Normal Started: m", e.line(62)); diff != "" {
 		t.Errorf("line (-want +got):\n%s", diff)
 	}
 }
 
 func TestKeys(t *testing.T) {
-	begin := func() (*run, *Model, *int) {
-		source, interrupts := &run{}, 0
-		source.happens("Started", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
-		m := New(source, func() { interrupts++ })
+	setup := func() (*fakeRun, *Model, *int) {
+		run, interrupts := &fakeRun{}, 0
+		run.emit("Started", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
+		m := New(run, func() { interrupts++ })
 		m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		m.Update(tick(noon()))
-		return source, m, &interrupts
+		return run, m, &interrupts
 	}
 	has := func(t *testing.T, m *Model, want map[string]bool) {
 		t.Helper()
 		for text, there := range want {
-			if screen := shown(m); strings.Contains(screen, text) != there {
-				t.Errorf("%q is shown: %v, want %v:\n%s", text, !there, there, screen)
+			if got := screen(m); strings.Contains(got, text) != there {
+				t.Errorf("%q is shown: %v, want %v:\n%s", text, !there, there, got)
 			}
 		}
 	}
 	t.Run("filter", func(t *testing.T) {
-		source, m, interrupts := begin()
-		source.happens("Killing", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
+		run, m, interrupts := setup()
+		run.emit("Killing", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
 		m.Update(tick(noon()))
 		press(t, m, "/", "g", "a", "m", "e", "-", "1")
 		has(t, m, map[string]bool{"game-1 ": true, "game-0 ": false, "Killing": false, "/game-1": true})
@@ -301,7 +301,7 @@ func TestKeys(t *testing.T) {
 		has(t, m, map[string]bool{"filter: game-1": true, "game-0 ": false})
 		press(t, m, "esc")
 		has(t, m, map[string]bool{"game-0 ": true, "Killing": true, "filter:": false})
-		// Letters that are commands elsewhere are text here.
+		// In the filter, letters are text, not commands.
 		press(t, m, "/", "q", "p")
 		has(t, m, map[string]bool{"/qp": true, "PAUSED": false})
 		press(t, m, "esc")
@@ -311,48 +311,48 @@ func TestKeys(t *testing.T) {
 		}
 	})
 	t.Run("pause", func(t *testing.T) {
-		source, m, _ := begin()
+		run, m, _ := setup()
 		press(t, m, "p")
-		source.happens("KruiseProbeFailed", game("game-0", "false", "playing"), game("game-1", "true", "idle"))
+		run.emit("KruiseProbeFailed", game("game-0", "false", "playing"), game("game-1", "true", "idle"))
 		m.Update(tick(noon()))
 		has(t, m, map[string]bool{"PAUSED": true, "playing": false})
 		press(t, m, "p")
 		has(t, m, map[string]bool{"PAUSED": false, "playing": true, "KruiseProbeFailed": true})
 	})
 	t.Run("quit", func(t *testing.T) {
-		source, m, interrupts := begin()
+		run, m, interrupts := setup()
 		press(t, m, "q")
 		has(t, m, map[string]bool{"STOPPING": true})
 		press(t, m, "ctrl+c")
 		if *interrupts != 2 {
 			t.Errorf("%d interrupts, want 2", *interrupts)
 		}
-		source.stage = Ended
+		run.stage = Ended
 		if _, cmd := m.Update(tick(noon())); cmd == nil || cmd() != tea.Quit() {
-			t.Error("the view goes on after the run")
+			t.Error("the model does not quit after the run")
 		}
 	})
 	t.Run("scroll", func(t *testing.T) {
-		_, m, _ := begin()
+		_, m, _ := setup()
 		m.Update(tea.WindowSizeMsg{Width: 80, Height: 11})
 		has(t, m, map[string]bool{"game-0 ": true, "game-1 ": false})
 		press(t, m, "down", "down", "down")
-		if screen := shown(m); !strings.Contains(screen, "\ngame-1 ") || strings.Contains(screen, "\ngame-0 ") {
-			t.Errorf("after three lines down:\n%s", screen)
+		if got := screen(m); !strings.Contains(got, "\ngame-1 ") || strings.Contains(got, "\ngame-0 ") {
+			t.Errorf("after scrolling down three lines:\n%s", got)
 		}
 		press(t, m, "pgdown", "pgdown", "home")
 		has(t, m, map[string]bool{"\ngame-0 ": true})
 	})
 }
 
-// A run that stops by itself, as when all that was waited for holds, says so.
-func TestStopping(t *testing.T) {
-	source := &run{}
-	source.happens("Started", game("game-0", "true", "idle"))
-	m := New(source, func() {})
-	source.stage = Stopping
+// The title shows that a run stops by itself, for example when all expressions hold.
+func TestTitleShowsStopping(t *testing.T) {
+	run := &fakeRun{}
+	run.emit("Started", game("game-0", "true", "idle"))
+	m := New(run, func() {})
+	run.stage = Stopping
 	m.Update(tick(noon()))
-	if screen := shown(m); !strings.Contains(screen, "STOPPING") {
-		t.Errorf("screen:\n%s", screen)
+	if got := screen(m); !strings.Contains(got, "STOPPING") {
+		t.Errorf("screen:\n%s", got)
 	}
 }

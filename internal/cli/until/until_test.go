@@ -17,30 +17,30 @@ import (
 
 func TestParseRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"nothing":              {"", "must be a pod and what it must have"},
-		"only a pod":           {"pod/a", "must be a pod and what it must have"},
-		"another kind":         {"node/a condition=Ready:True", `"node/a": must be pod/NAME`},
-		"no name":              {"pod/ condition=Ready:True", "the name is empty"},
-		"no namespace":         {"pod//a condition=Ready:True", "the namespace is empty"},
-		"too deep":             {"pod/a/b/c condition=Ready:True", "must be pod/NAME"},
-		"malformed glob":       {"pod/a[ condition=Ready:True", "malformed glob"},
-		"unknown subject":      {"pod/a phase=Running", `"phase": must be one of condition=TYPE:STATUS`},
-		"no value":             {"pod/a condition=", "must be one of"},
-		"no equals sign":       {"pod/a condition", "must be one of"},
-		"unknown status":       {"pod/a condition=Ready:true", `status "true": must be one of True, False, Unknown`},
-		"bad condition type":   {"pod/a condition=a/b/c:True", `type "a/b/c"`},
-		"bad label key":        {"pod/a label=a b:c", `key "a b"`},
-		"bad label value":      {"pod/a label=a:b c", `value "b c"`},
-		"bad annotation key":   {"pod/a annotation=:c", `key ""`},
-		"absent with a value":  {"pod/a label=!a:b", "takes no value"},
-		"event without reason": {"pod/a event=:text", "the reason is empty"},
-		"restarts in words":    {"pod/a restarts=two", `"two": must be a whole number`},
-		"negative restarts":    {"pod/a restarts=-1", `"-1": must be a whole number`},
+		"empty":                 {"", "must be a pod and a requirement"},
+		"only a pod":            {"pod/a", "must be a pod and a requirement"},
+		"another kind":          {"node/a condition=Ready:True", `"node/a" must be pod/NAME`},
+		"no name":               {"pod/ condition=Ready:True", `the name in "pod/" must not be empty`},
+		"no namespace":          {"pod//a condition=Ready:True", `the namespace in "pod//a" must not be empty`},
+		"too many slashes":      {"pod/a/b/c condition=Ready:True", "must be pod/NAME"},
+		"malformed glob":        {"pod/a[ condition=Ready:True", `glob "a[" is malformed`},
+		"unknown subject":       {"pod/a phase=Running", `requirement "phase" must be one of condition=TYPE:STATUS`},
+		"no value":              {"pod/a condition=", "must be one of"},
+		"no equals sign":        {"pod/a condition", "must be one of"},
+		"unknown status":        {"pod/a condition=Ready:true", `status "true" must be one of True, False, Unknown`},
+		"bad condition type":    {"pod/a condition=a/b/c:True", `type "a/b/c"`},
+		"bad label key":         {"pod/a label=a b:c", `key "a b"`},
+		"bad label value":       {"pod/a label=a:b c", `value "b c"`},
+		"bad annotation key":    {"pod/a annotation=:c", `key ""`},
+		"absent with a value":   {"pod/a label=!a:b", "must not have a value"},
+		"event without reason":  {"pod/a event=:text", "reason must not be empty"},
+		"restarts not a number": {"pod/a restarts=two", `"two" must be an integer`},
+		"negative restarts":     {"pod/a restarts=-1", `"-1" must be an integer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := until.Parse(test.text)
 			if err == nil {
-				t.Fatalf("Parse(%q) gave no error", test.text)
+				t.Fatalf("Parse(%q) succeeded, want an error", test.text)
 			}
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Parse(%q): %q, want it to contain %q", test.text, err, test.want)
@@ -89,14 +89,14 @@ func TestVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		expression string
 		changes    []local.Change
-		// last is empty where the expression is to hold.
+		// last is empty if the expression must hold.
 		last string
 	}{
 		"no pod matches":                 {expression: "pod/other condition=Ready:True", last: "no pod matches"},
-		"condition not there":            {expression: "pod/a condition=x:True", last: "a has no such condition"},
-		"condition of another status":    {"pod/a condition=x:True", []local.Change{condition("a", "x", "False")}, `a has "False"`},
+		"no such condition":              {expression: "pod/a condition=x:True", last: "a has no such condition"},
+		"condition has another status":   {"pod/a condition=x:True", []local.Change{condition("a", "x", "False")}, `a has "False"`},
 		"condition holds":                {"pod/a condition=x:True", []local.Change{condition("a", "x", "True")}, ""},
-		"condition is True where unsaid": {"pod/a condition=x", []local.Change{condition("a", "x", "False")}, `a has "False"`},
+		"condition status defaults True": {"pod/a condition=x", []local.Change{condition("a", "x", "False")}, `a has "False"`},
 		"condition no longer holds": {"pod/a condition=x:True", []local.Change{
 			condition("a", "x", "True"), condition("a", "x", "Unknown"),
 		}, `a has "Unknown"`},
@@ -108,38 +108,38 @@ func TestVerdict(t *testing.T) {
 
 		"label by colon":             {"pod/a label=k:v", []local.Change{label("a", "k", "v")}, ""},
 		"label by equals sign":       {"pod/a label=k=v", []local.Change{label("a", "k", "v")}, ""},
-		"label of other value":       {"pod/a label=k:v", []local.Change{label("a", "k", "w")}, `a has "w"`},
-		"label of empty value":       {"pod/a label=k:", []local.Change{label("a", "k", "")}, ""},
-		"label is there":             {"pod/a label=k", []local.Change{label("a", "k", "v")}, ""},
-		"label is not there":         {expression: "pod/a label=k", last: "a has no such label"},
+		"label has another value":    {"pod/a label=k:v", []local.Change{label("a", "k", "w")}, `a has "w"`},
+		"label has empty value":      {"pod/a label=k:", []local.Change{label("a", "k", "")}, ""},
+		"label has any value":        {"pod/a label=k", []local.Change{label("a", "k", "v")}, ""},
+		"no such label":              {expression: "pod/a label=k", last: "a has no such label"},
 		"label from the start":       {expression: "pod/a label=app:test"},
-		"label absent":               {expression: "pod/a label=!k"},
-		"label not absent":           {"pod/a label=!k", []local.Change{label("a", "k", "v")}, `a has "v"`},
-		"label gone":                 {"pod/a label=!k", []local.Change{label("a", "k", "v"), removed(label("a", "k", "v"))}, ""},
+		"absent label":               {expression: "pod/a label=!k"},
+		"label must be absent":       {"pod/a label=!k", []local.Change{label("a", "k", "v")}, `a has "v"`},
+		"label removed":              {"pod/a label=!k", []local.Change{label("a", "k", "v"), removed(label("a", "k", "v"))}, ""},
 		"label is not an annotation": {"pod/a label=k:v", []local.Change{annotation("a", "k", "v")}, "a has no such label"},
 
 		"annotation holds":      {"pod/a annotation=example.com/k:-10", []local.Change{annotation("a", "example.com/k", "-10")}, ""},
-		"annotation with marks": {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
-		"annotation not there":  {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
+		"value with separators": {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
+		"no such annotation":    {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
 
-		"no event yet":        {expression: "pod/a event=Unhealthy", last: "a has no event"},
-		"another event":       {"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has last event Started: Container started"},
-		"event came":          {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
-		"event with its text": {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
-		"event of other text": {"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has last event Unhealthy: Readiness probe failed: x"},
+		"no events":               {expression: "pod/a event=Unhealthy", last: "a has no events"},
+		"another event":           {"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has no such event, last was Started: Container started"},
+		"event occurred":          {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
+		"event with text":         {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
+		"event with another text": {"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has no such event, last was Unhealthy: Readiness probe failed: x"},
 
-		"no restart":              {expression: "pod/a restarts=1", last: "a has 0 restarts"},
-		"none are asked for":      {expression: "pod/a restarts=0"},
-		"too few restarts":        {"pod/a restarts=3", []local.Change{restart("a", "c", 2)}, "a has 2 restarts"},
-		"enough restarts":         {"pod/a restarts=3", []local.Change{restart("a", "c", 4)}, ""},
-		"containers are added up": {"pod/a restarts=3", []local.Change{restart("a", "c", 1), restart("a", "d", 2)}, ""},
+		"no restart":          {expression: "pod/a restarts=1", last: "a has 0 restarts"},
+		"zero restarts":       {expression: "pod/a restarts=0"},
+		"too few restarts":    {"pod/a restarts=3", []local.Change{restart("a", "c", 2)}, "a has 2 restarts"},
+		"enough restarts":     {"pod/a restarts=3", []local.Change{restart("a", "c", 4)}, ""},
+		"sum over containers": {"pod/a restarts=3", []local.Change{restart("a", "c", 1), restart("a", "d", 2)}, ""},
 
-		"glob over some":  {"pod/* label=k:v", []local.Change{label("a", "k", "v")}, "b has no such label"},
-		"glob over all":   {"pod/[ab] label=k:v", []local.Change{label("a", "k", "v"), label("b", "k", "v")}, ""},
-		"glob over none":  {expression: "pod/?? label=app", last: "no pod matches"},
-		"of a namespace":  {expression: "pod/default/* label=app"},
-		"other namespace": {expression: "pod/games/* label=app", last: "no pod matches"},
-		"spaces":          {expression: "  pod/a   label=app:test "},
+		"glob, one pod fails":   {"pod/* label=k:v", []local.Change{label("a", "k", "v")}, "b has no such label"},
+		"glob, all pods comply": {"pod/[ab] label=k:v", []local.Change{label("a", "k", "v"), label("b", "k", "v")}, ""},
+		"glob matches no pod":   {expression: "pod/?? label=app", last: "no pod matches"},
+		"namespace":             {expression: "pod/default/* label=app"},
+		"other namespace":       {expression: "pod/games/* label=app", last: "no pod matches"},
+		"spaces":                {expression: "  pod/a   label=app:test "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expression, err := until.Parse(test.expression)
@@ -163,7 +163,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// pods are what the runs of these tests begin with.
+// pods are the initial pods.
 func pods() []local.PodView {
 	var views []local.PodView
 	for _, name := range []string{"a", "b"} {
@@ -177,8 +177,8 @@ func pods() []local.PodView {
 	return views
 }
 
-// All expressions must hold at one moment: what held before and no longer does is not enough.
-func TestAllHoldAtOnce(t *testing.T) {
+// All expressions must hold at the same time. An expression that held earlier does not count.
+func TestExpressionsMustHoldAtTheSameTime(t *testing.T) {
 	var expressions []until.Expression
 	for _, text := range []string{"pod/a label=k:v", "pod/b event=Unhealthy"} {
 		expression, err := until.Parse(text)
@@ -206,7 +206,7 @@ func TestAllHoldAtOnce(t *testing.T) {
 	}
 }
 
-func TestNothingAskedForNeverHolds(t *testing.T) {
+func TestWatchWithoutExpressionsNeverHolds(t *testing.T) {
 	if until.NewWatch(nil, pods()).Held() {
 		t.Error("a watch without expressions holds")
 	}

@@ -5,6 +5,7 @@ package until
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,90 +13,86 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
-// Watch follows pods and judges expressions on them. It is not safe for concurrent use.
+// Watch evaluates expressions as pods change. It is not safe for concurrent use.
 type Watch struct {
 	expressions []Expression
-	pods        map[types.NamespacedName]*facts
-	// order is the pods as they came, so that reports read the same in every run.
+	pods        map[types.NamespacedName]*podState
+	// order is the order in which the pods were first seen. It keeps the output stable.
 	order []types.NamespacedName
 }
 
-// facts are what expressions ask of one pod.
-type facts struct {
+// podState is the state of one pod that expressions refer to.
+type podState struct {
 	conditions, labels, annotations map[string]string
 	restarts                        map[string]int32
-	// seen marks the expressions, by their place, whose event has come.
+	// seen contains the indices of the expressions whose event has occurred.
 	seen map[int]bool
-	// last is the newest event.
-	last *local.Event
+	// lastEvent is the most recent event.
+	lastEvent *local.Event
 }
 
-// Verdict is what is known of one expression.
+// Verdict is the result of one expression.
 type Verdict struct {
-	// Expression is as it was written.
+	// Expression is the text of the expression.
 	Expression string
-	// Held is whether at least one pod matches, and all that do have what is asked for.
+	// Held is whether at least one pod matches and all matching pods meet the requirement.
 	Held bool
-	// Last says of each pod that lacks it what it has instead. Empty where Held is true.
+	// Last describes the pods that do not meet the requirement. It is empty if Held is true.
 	Last string
 }
 
-// NewWatch returns a watch that knows the pods as they stand before anything happens.
+// NewWatch returns a watch that starts from the given state of the pods.
 func NewWatch(expressions []Expression, pods []local.PodView) *Watch {
-	w := &Watch{expressions: expressions, pods: map[types.NamespacedName]*facts{}}
+	w := &Watch{expressions: expressions, pods: map[types.NamespacedName]*podState{}}
 	for _, view := range pods {
-		f := w.facts(view.Pod.Namespace, view.Pod.Name)
-		for key, value := range view.Pod.Labels {
-			f.labels[key] = value
-		}
-		for key, value := range view.Pod.Annotations {
-			f.annotations[key] = value
-		}
+		pod := w.pod(view.Pod.Namespace, view.Pod.Name)
+		maps.Copy(pod.labels, view.Pod.Labels)
+		maps.Copy(pod.annotations, view.Pod.Annotations)
 		for _, condition := range view.Pod.Status.Conditions {
-			f.conditions[string(condition.Type)] = string(condition.Status)
+			pod.conditions[string(condition.Type)] = string(condition.Status)
 		}
 	}
 	return w
 }
 
-// facts returns what is known of a pod, which may be new.
-func (w *Watch) facts(namespace, name string) *facts {
+// pod returns the state of a pod, which it adds if necessary.
+func (w *Watch) pod(namespace, name string) *podState {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if f, ok := w.pods[key]; ok {
-		return f
+	if pod, ok := w.pods[key]; ok {
+		return pod
 	}
-	f := &facts{
+	pod := &podState{
 		conditions: map[string]string{}, labels: map[string]string{}, annotations: map[string]string{},
 		restarts: map[string]int32{}, seen: map[int]bool{},
 	}
-	w.pods[key] = f
+	w.pods[key] = pod
 	w.order = append(w.order, key)
-	return f
+	return pod
 }
 
-// Observe takes in a change. Changes are given in the order in which they happened.
+// Observe applies a change. The caller passes changes in the order in which they occurred.
 func (w *Watch) Observe(change local.Change) {
-	f := w.facts(change.Namespace, change.Pod)
+	pod := w.pod(change.Namespace, change.Pod)
 	switch change.Kind {
 	case local.KindCondition:
-		put(f.conditions, string(change.Condition.Type), string(change.Condition.Status), change.Removed)
+		set(pod.conditions, string(change.Condition.Type), string(change.Condition.Status), change.Removed)
 	case local.KindLabel:
-		put(f.labels, change.Key, change.Value, change.Removed)
+		set(pod.labels, change.Key, change.Value, change.Removed)
 	case local.KindAnnotation:
-		put(f.annotations, change.Key, change.Value, change.Removed)
+		set(pod.annotations, change.Key, change.Value, change.Removed)
 	case local.KindContainer:
-		f.restarts[change.Container] = change.Status.RestartCount
+		pod.restarts[change.Container] = change.Status.RestartCount
 	case local.KindEvent:
-		f.last = change.Event
+		pod.lastEvent = change.Event
 		for i, e := range w.expressions {
 			if e.subject == events && e.key == change.Event.Reason && strings.Contains(change.Event.Message, e.value) {
-				f.seen[i] = true
+				pod.seen[i] = true
 			}
 		}
 	}
 }
 
-func put(values map[string]string, key, value string, removed bool) {
+func set(values map[string]string, key, value string, removed bool) {
 	if removed {
 		delete(values, key)
 		return
@@ -103,7 +100,7 @@ func put(values map[string]string, key, value string, removed bool) {
 	values[key] = value
 }
 
-// Held tells whether there are expressions and all hold at this moment.
+// Held reports whether there are expressions and all of them hold now.
 func (w *Watch) Held() bool {
 	for _, verdict := range w.Verdicts() {
 		if !verdict.Held {
@@ -113,27 +110,27 @@ func (w *Watch) Held() bool {
 	return len(w.expressions) > 0
 }
 
-// Verdicts returns what is known of each expression, in their order.
+// Verdicts returns the result of each expression, in order.
 func (w *Watch) Verdicts() []Verdict {
 	verdicts := make([]Verdict, 0, len(w.expressions))
 	for i, e := range w.expressions {
 		verdict := Verdict{Expression: e.String()}
-		var lacking []string
+		var unmet []string
 		matched := false
 		for _, key := range w.order {
 			if !e.matches(key.Namespace, key.Name) {
 				continue
 			}
 			matched = true
-			if has, last := w.pods[key].judge(i, e); !has {
-				lacking = append(lacking, fmt.Sprintf("%s has %s", key.Name, last))
+			if held, last := w.pods[key].evaluate(i, e); !held {
+				unmet = append(unmet, fmt.Sprintf("%s has %s", key.Name, last))
 			}
 		}
 		switch {
 		case !matched:
 			verdict.Last = "no pod matches"
-		case len(lacking) > 0:
-			verdict.Last = strings.Join(lacking, ", ")
+		case len(unmet) > 0:
+			verdict.Last = strings.Join(unmet, ", ")
 		default:
 			verdict.Held = true
 		}
@@ -142,31 +139,31 @@ func (w *Watch) Verdicts() []Verdict {
 	return verdicts
 }
 
-// judge tells whether the pod has what the expression in place i asks for, and if not,
-// what it has.
-func (f *facts) judge(i int, e Expression) (bool, string) {
+// evaluate reports whether the pod meets the requirement of the expression with index i. The
+// text describes what the pod has instead.
+func (p *podState) evaluate(i int, e Expression) (bool, string) {
 	switch e.subject {
 	case conditions:
-		return e.holds(f.conditions, "no such condition")
+		return e.holds(p.conditions, "no such condition")
 	case labels:
-		return e.holds(f.labels, "no such label")
+		return e.holds(p.labels, "no such label")
 	case annotations:
-		return e.holds(f.annotations, "no such annotation")
+		return e.holds(p.annotations, "no such annotation")
 	case events:
-		if f.last == nil {
-			return f.seen[i], "no event"
+		if p.lastEvent == nil {
+			return p.seen[i], "no events"
 		}
-		return f.seen[i], fmt.Sprintf("last event %s: %s", f.last.Reason, f.last.Message)
+		return p.seen[i], fmt.Sprintf("no such event, last was %s: %s", p.lastEvent.Reason, p.lastEvent.Message)
 	default:
 		sum := int64(0)
-		for _, n := range f.restarts {
+		for _, n := range p.restarts {
 			sum += int64(n)
 		}
 		return sum >= e.count, fmt.Sprintf("%d restarts", sum)
 	}
 }
 
-// holds tells whether the values are as the expression asks, and what they are.
+// holds reports whether the values meet the requirement. The text describes the actual value.
 func (e Expression) holds(values map[string]string, none string) (bool, string) {
 	value, found := values[e.key]
 	switch {
@@ -174,7 +171,7 @@ func (e Expression) holds(values map[string]string, none string) (bool, string) 
 		return !found, fmt.Sprintf("%q", value)
 	case !found:
 		return false, none
-	case !e.valued:
+	case !e.hasValue:
 		return true, ""
 	}
 	return value == e.value, fmt.Sprintf("%q", value)
