@@ -25,8 +25,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// Three probes on one container with the same message, in forty pods at once: each state
-// is right, all of them take few writes, and each has its event.
+// TestManyProbesAreReportedTogether runs three probes with the same message in each of forty
+// pods. Each state is correct and has an event, and all of them take few writes.
 func TestManyProbesAreReportedTogether(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	var pods []v1alpha1.PodProbe
@@ -35,9 +35,9 @@ func TestManyProbesAreReportedTogether(t *testing.T) {
 		w.run(name)
 		pods = append(pods, w.pod(name, "yes", "no", "maybe"))
 	}
-	w.says("yes", answer{stdout: "same"})
-	w.says("no", answer{stdout: "same", code: 1})
-	w.says("maybe", answer{stdout: "same"})
+	w.setAnswer("yes", answer{stdout: "same"})
+	w.setAnswer("no", answer{stdout: "same", code: 1})
+	w.setAnswer("maybe", answer{stdout: "same"})
 	w.plan(pods...)
 	before, err := shared.Requests(t.Context())
 	if err != nil {
@@ -54,30 +54,30 @@ func TestManyProbesAreReportedTogether(t *testing.T) {
 				}
 			}
 		}
-		return wrong == 0, fmt.Sprintf("%d states are not yet right", wrong)
+		return wrong == 0, fmt.Sprintf("%d states are not correct yet", wrong)
 	})
 	status := w.object().Status
 	if status.ObservedGeneration != w.object().Generation || status.Pods != 40 || status.Probes != 120 {
-		t.Errorf("status of generation %d with %d pods and %d probes", status.ObservedGeneration, status.Pods, status.Probes)
+		t.Errorf("status has generation %d, %d pods and %d probes", status.ObservedGeneration, status.Pods, status.Probes)
 	}
 	w.eventually(func() (bool, string) {
 		events := w.events()
 		return len(events) == 120, fmt.Sprintf("%d events, want 120", len(events))
 	})
-	w.again("yes", 120)
+	w.ranAgain("yes", 120)
 	after, err := shared.Requests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All are due at the same time. What the first write does not have, the next few do.
+	// All probes are due at the same time. The next few writes contain what the first one does not.
 	if writes := after.Since(before).Writes("nodepodprobes", "status"); writes > 8 {
-		t.Errorf("%d writes for 120 states that stay", writes)
+		t.Errorf("%d writes for 120 states that do not change, want at most 8", writes)
 	}
 }
 
-// With no state change while the agent is down, nothing is written when it is back.
-func TestRestartIsSilent(t *testing.T) {
-	for name, crds := range map[string]*env.Env{"seamark's CRDs": shared, "upstream's CRDs": nil} {
+// TestRestartWithoutChangesWritesNothing restarts the agent without a state change in between.
+func TestRestartWithoutChangesWritesNothing(t *testing.T) {
+	for name, crds := range map[string]*env.Env{"Seamark's CRDs": shared, "upstream's CRDs": nil} {
 		t.Run(name, func(t *testing.T) {
 			if crds == nil {
 				crds = env.Start(t, env.UpstreamCRDs())
@@ -85,8 +85,8 @@ func TestRestartIsSilent(t *testing.T) {
 			w := newWorld(t, crds, critest.Streamed)
 			w.node = "restart"
 			w.run("p")
-			w.says("yes", answer{stdout: "ok"})
-			w.says("no", answer{stdout: "bad", code: 1})
+			w.setAnswer("yes", answer{stdout: "ok"})
+			w.setAnswer("no", answer{stdout: "bad", code: 1})
 			w.plan(w.pod("p", "yes", "no"))
 			stop := w.startAgent()
 			w.reported("p yes", succeeded, "ok")
@@ -96,15 +96,15 @@ func TestRestartIsSilent(t *testing.T) {
 			before := w.object()
 
 			w.startAgent()
-			w.again("yes", 3)
-			w.again("no", 3)
+			w.ranAgain("yes", 3)
+			w.ranAgain("no", 3)
 			if diff := cmp.Diff(before.ResourceVersion, w.object().ResourceVersion); diff != "" {
-				t.Errorf("the restart wrote: %s\n%s", diff, cmp.Diff(before.Status, w.object().Status))
+				t.Errorf("the restart caused a write: %s\n%s", diff, cmp.Diff(before.Status, w.object().Status))
 			}
 			if events := w.events(); len(events) != 2 {
-				t.Errorf("the restart made events: %v", events)
+				t.Errorf("events after the restart: %v", events)
 			}
-			w.says("yes", answer{stdout: "worse", code: 1})
+			w.setAnswer("yes", answer{stdout: "worse", code: 1})
 			w.reported("p yes", failed, "worse")
 		})
 	}
@@ -115,7 +115,7 @@ func TestContainerChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, shared, events)
 			id := w.run("p")
-			w.says("yes", answer{stdout: "ok"})
+			w.setAnswer("yes", answer{stdout: "ok"})
 			w.plan(w.pod("p", "yes"), w.pod("never", "yes"))
 			stop := w.startAgent()
 			first := w.reported("p yes", succeeded, "ok")
@@ -126,29 +126,29 @@ func TestContainerChanges(t *testing.T) {
 				t.Errorf("transition times: %s, then %s", first.LastTransitionTime, ended.LastTransitionTime)
 			}
 			runs := w.ran("yes")
-			w.says("yes", answer{stdout: "again"})
+			w.setAnswer("yes", answer{stdout: "ranAgain"})
 			w.run("p")
-			w.reported("p yes", succeeded, "again")
+			w.reported("p yes", succeeded, "ranAgain")
 			if runs == w.ran("yes") {
-				t.Error("Succeeded without a run")
+				t.Error("state Succeeded without a run")
 			}
 
-			// A container that restarts while the agent is away is fresh for the next.
+			// A container that restarts while the agent is down is new to the next agent.
 			stop()
-			w.says("yes", answer{stdout: "late", code: 1})
+			w.setAnswer("yes", answer{stdout: "late", code: 1})
 			w.run("p")
 			w.startAgent()
 			w.reported("p yes", failed, "late")
 			want := []string{
 				"p Failed m#yes: late", "p Failed m#yes: the container is not running: exited with code 7",
-				"p Succeeded m#yes: again", "p Succeeded m#yes: ok",
+				"p Succeeded m#yes: ranAgain", "p Succeeded m#yes: ok",
 			}
 			w.eventually(func() (bool, string) {
 				diff := cmp.Diff(want, slices.Sorted(slices.Values(w.events())))
 				return diff == "", diff
 			})
 			if _, found := states(w.object())["never yes"]; found {
-				t.Error("a state for a container that never was")
+				t.Error("a state is reported for a container that never existed")
 			}
 		})
 	}
@@ -157,9 +157,9 @@ func TestContainerChanges(t *testing.T) {
 func TestPlanChanges(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
-	w.says("old", answer{stdout: "old"})
-	w.says("new", answer{stdout: "new"})
-	w.says("stays", answer{stdout: "1"})
+	w.setAnswer("old", answer{stdout: "old"})
+	w.setAnswer("new", answer{stdout: "new"})
+	w.setAnswer("stays", answer{stdout: "1"})
 	w.startAgent()
 	w.plan(w.pod("p", "old", "stays"))
 	w.reported("p old", succeeded, "old")
@@ -177,14 +177,14 @@ func TestPlanChanges(t *testing.T) {
 		t.Errorf("%+v became %+v", before, stays)
 	}
 	runs := w.ran("old")
-	w.again("stays", 2)
+	w.ranAgain("stays", 2)
 	if w.ran("old") != runs {
-		t.Error("a probe that has left the plan still runs")
+		t.Error("a probe still runs after it was removed from the plan")
 	}
 
-	// Another command asks another question; a second of the same probe does not.
+	// Another command restarts the evaluation.
 	pod.Probes[0].Probe.Exec.Command = []string{"other"}
-	w.says("other", answer{stdout: "no", code: 1})
+	w.setAnswer("other", answer{stdout: "no", code: 1})
 	w.plan(pod)
 	w.reported("p stays", failed, "no")
 
@@ -200,11 +200,11 @@ func TestPlanChanges(t *testing.T) {
 func TestMessages(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
-	w.says("count", answer{stdout: "0"})
+	w.setAnswer("count", answer{stdout: "0"})
 	w.plan(w.pod("p", "count"))
 	w.startAgent()
 	before := w.reported("p count", succeeded, "0")
-	w.says("count", answer{stdout: "1"})
+	w.setAnswer("count", answer{stdout: "1"})
 	after := w.reported("p count", succeeded, "1")
 	if between := after.LastProbeTime.Sub(before.LastProbeTime.Time); between < 3*time.Second {
 		t.Errorf("two messages %s apart, want about 5 seconds at least", between)
@@ -214,15 +214,16 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// An object made anew under the same name gets the states back without a probe's help.
-func TestObjectMadeAnew(t *testing.T) {
+// TestRecreatedObject checks that a recreated NodePodProbe gets the states ranAgain without a new
+// run of the probe.
+func TestRecreatedObject(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
-	w.says("yes", answer{stdout: "ok"})
+	w.setAnswer("yes", answer{stdout: "ok"})
 	w.plan(w.pod("p", "yes"))
 	w.startAgent()
 	before := w.reported("p yes", succeeded, "ok")
-	w.says("yes", answer{after: time.Hour})
+	w.setAnswer("yes", answer{after: time.Hour})
 	if err := w.client.Delete(t.Context(), w.object()); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,8 @@ func TestObjectMadeAnew(t *testing.T) {
 	}
 }
 
-// No runtime call for a network probe, and one for each run of an exec probe.
+// TestRuntimeCalls checks that network probes call the runtime never, and exec probes once per
+// run.
 func TestRuntimeCalls(t *testing.T) {
 	served := make(chan struct{}, 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served <- struct{}{} }))
@@ -271,7 +273,7 @@ func TestRuntimeCalls(t *testing.T) {
 	w.reported("p yes", succeeded, "")
 	before = w.runtime.Calls()
 	runs := w.ran("yes")
-	w.again("yes", 3)
+	w.ranAgain("yes", 3)
 	after := w.runtime.Calls()
 	more := after["ExecSync"] - before["ExecSync"]
 	before["ExecSync"] = after["ExecSync"]
@@ -280,25 +282,26 @@ func TestRuntimeCalls(t *testing.T) {
 	}
 }
 
-// An agent that is told to stop does so at once, and what it knows is reported.
+// TestStop checks that an agent stops although a probe hangs, and that the known states are
+// reported.
 func TestStop(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
-	w.says("yes", answer{stdout: "ok"})
-	w.says("hangs", answer{after: time.Hour})
+	w.setAnswer("yes", answer{stdout: "ok"})
+	w.setAnswer("hangs", answer{after: time.Hour})
 	pod := w.pod("p", "yes", "hangs")
 	pod.Probes[1].Probe.TimeoutSeconds = 3600
 	w.plan(pod)
 	stop := w.startAgent()
-	w.again("hangs", 1)
+	w.ranAgain("hangs", 1)
 	w.reported("p yes", succeeded, "ok")
 	if took := stop(); took > await.Timeout {
-		t.Errorf("stopping took %s", took)
+		t.Errorf("the agent took %s to stop", took)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}); err != nil {
 		t.Error(err)
 	}
 	if state, found := states(w.object())["p hangs"]; found {
-		t.Errorf("a run that was broken off counted: %+v", state)
+		t.Errorf("an interrupted run was counted: %+v", state)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 )
 
-// wire is a connection to the API server that can be cut.
+// wire is a TCP proxy to the API server that can be cut.
 type wire struct {
 	t        *testing.T
 	target   string
@@ -28,7 +28,7 @@ type wire struct {
 	conns []net.Conn
 }
 
-// newWire returns a wire and the configuration that goes through it.
+// newWire returns a wire and a client configuration that uses it.
 func newWire(t *testing.T, config *rest.Config) (*wire, *rest.Config) {
 	t.Helper()
 	host := config.Host
@@ -36,7 +36,7 @@ func newWire(t *testing.T, config *rest.Config) (*wire, *rest.Config) {
 		host = parsed.Host
 	}
 	l := &wire{t: t, target: host, address: "127.0.0.1:0"}
-	l.mend()
+	l.restore()
 	t.Cleanup(l.cut)
 	config = rest.CopyConfig(config)
 	config.Host = "https://" + l.address
@@ -48,8 +48,8 @@ func newWire(t *testing.T, config *rest.Config) (*wire, *rest.Config) {
 	return l, config
 }
 
-// mend lets connections through.
-func (l *wire) mend() {
+// restore accepts connections.
+func (l *wire) restore() {
 	l.t.Helper()
 	listener, err := net.Listen("tcp", l.address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *wire) mend() {
 	})
 }
 
-// join copies between a connection and the API server until one of them ends.
+// join copies between a connection and the API server until one side closes.
 func (l *wire) join(conn net.Conn) {
 	server, err := net.Dial("tcp", l.target)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *wire) join(conn net.Conn) {
 	both.Wait()
 }
 
-// cut ends all connections and refuses new ones.
+// cut closes all connections and refuses new ones.
 func (l *wire) cut() {
 	l.listener.Close()
 	l.mu.Lock()
@@ -99,28 +99,28 @@ func (l *wire) cut() {
 	l.mu.Unlock()
 }
 
-// While the API server is away probing goes on; once it is back, the newest states and
-// the newest plan arrive soon.
+// TestOutage checks that probing continues while the API server can't be reached, and that the
+// current states and the current plan are transferred afterwards.
 func TestOutage(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
-	w.says("yes", answer{stdout: "before"})
-	w.says("other", answer{stdout: "other"})
+	w.setAnswer("yes", answer{stdout: "before"})
+	w.setAnswer("other", answer{stdout: "other"})
 	w.plan(w.pod("p", "yes"))
 	line, config := newWire(t, w.config)
 	w.startAgentWith(config)
 	w.reported("p yes", succeeded, "before")
 
 	line.cut()
-	w.says("yes", answer{stdout: "in between", code: 1})
-	w.again("yes", 4)
-	w.says("yes", answer{stdout: "at last", code: 1})
+	w.setAnswer("yes", answer{stdout: "in between", code: 1})
+	w.ranAgain("yes", 4)
+	w.setAnswer("yes", answer{stdout: "at last", code: 1})
 	w.plan(w.pod("p", "yes", "other"))
-	w.again("yes", 4)
+	w.ranAgain("yes", 4)
 	if state := states(w.object())["p yes"]; state.State != succeeded {
-		t.Fatalf("the line is cut, and yet: %+v", state)
+		t.Fatalf("a state was reported while the connection was cut: %+v", state)
 	}
-	line.mend()
+	line.restore()
 	w.reported("p yes", failed, "at last")
 	w.reported("p other", succeeded, "other")
 	w.eventually(func() (bool, string) {

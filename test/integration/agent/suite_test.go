@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent_test runs the agent against a real API server, with the rights of its own
-// service account, and against a container runtime whose containers are entries in a map.
-// The test writes the plans in the manager's place.
+// Package agent_test runs the agent against a real API server, with the rights of its service
+// account, and a container runtime whose containers are entries in a map. The tests write the
+// plans.
 package agent_test
 
 import (
@@ -47,7 +47,7 @@ const (
 	failed    = v1alpha1.ProbeFailed
 )
 
-// world is one test's node: its name, its runtime and its namespace.
+// world is the fixture of one test: a node, its runtime and a namespace.
 type world struct {
 	testing.TB
 	env       *env.Env
@@ -62,7 +62,7 @@ type world struct {
 	execs   map[string]int
 }
 
-// answer is what a command says and how it exits.
+// answer is the output, exit code and duration of a command.
 type answer struct {
 	stdout string
 	code   int32
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	return w
 }
 
-// exec answers a command as the test has said, by its first word.
+// exec returns the answer that the test set for the command's first word.
 func (w *world) exec(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	name := request.GetCmd()[0]
 	w.mu.Lock()
@@ -102,22 +102,22 @@ func (w *world) exec(ctx context.Context, request *runtimeapi.ExecSyncRequest) (
 	}
 }
 
-// says sets what a command says from now on.
-func (w *world) says(command string, a answer) {
+// setAnswer sets the answer of a command.
+func (w *world) setAnswer(command string, a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers[command] = a
 }
 
-// ran returns how often a command was run.
+// ran returns how often a command ran.
 func (w *world) ran(command string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.execs[command]
 }
 
-// startAgent runs an agent until the test ends or the returned function is called, which
-// tells how long it took to stop.
+// startAgent runs an agent until the test ends or the returned function is called. The function
+// returns how long the agent took to stop.
 func (w *world) startAgent() (stop func() time.Duration) {
 	w.Helper()
 	return w.startAgentWith(w.config)
@@ -146,7 +146,7 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 		start := time.Now()
 		cancel()
 		if err := <-done; err != nil {
-			w.Errorf("the agent ended with: %v", err)
+			w.Errorf("run agent: %v", err)
 		}
 		took := time.Since(start)
 		if err := runtime.Close(); err != nil {
@@ -158,7 +158,7 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 	return stop
 }
 
-// run makes a container run and returns its ID.
+// run starts a container and returns its ID.
 func (w *world) run(pod string) string {
 	id := w.runtime.Create(probeid.Container{PodUID: uidOf(pod), Name: "main"}, 0)
 	w.runtime.Run(id, time.Now())
@@ -167,7 +167,7 @@ func (w *world) run(pod string) string {
 
 func uidOf(pod string) types.UID { return types.UID("uid-" + pod) }
 
-// pod plans a pod with exec probes, each named after the command that it runs.
+// pod returns the plan of a pod with exec probes, each named after its command.
 func (w *world) pod(name string, probes ...string) v1alpha1.PodProbe {
 	pod := v1alpha1.PodProbe{Name: name, Namespace: w.namespace, UID: string(uidOf(name)), IP: "127.0.0.1"}
 	for _, p := range probes {
@@ -176,7 +176,7 @@ func (w *world) pod(name string, probes ...string) v1alpha1.PodProbe {
 	return pod
 }
 
-// probe plans a probe of the container main, each second.
+// probe returns the plan of a probe of the container main with a period of one second.
 func probe(name string, handler corev1.ProbeHandler) v1alpha1.ContainerProbe {
 	return v1alpha1.ContainerProbe{Name: "m#" + name, ContainerName: "main", Probe: v1alpha1.ContainerProbeSpec{
 		Probe: corev1.Probe{ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
@@ -214,7 +214,7 @@ func (w *world) object() *v1alpha1.NodePodProbe {
 	return object
 }
 
-// states are the reported states, by "pod probe".
+// states returns the reported states, by "pod probe".
 func states(object *v1alpha1.NodePodProbe) map[string]v1alpha1.ContainerProbeState {
 	all := map[string]v1alpha1.ContainerProbeState{}
 	for _, pod := range object.Status.PodProbeStatuses {
@@ -237,7 +237,7 @@ func (w *world) eventually(condition func() (holds bool, state string)) {
 	})
 }
 
-// reported waits until a probe is reported in a state, and with a message that has a part.
+// reported waits until a probe is reported in the state with a message that contains part.
 func (w *world) reported(name string, state v1alpha1.ProbeState, part string) v1alpha1.ContainerProbeState {
 	w.Helper()
 	var found v1alpha1.ContainerProbeState
@@ -250,8 +250,8 @@ func (w *world) reported(name string, state v1alpha1.ProbeState, part string) v1
 	return found
 }
 
-// again waits until a command has run n more times.
-func (w *world) again(command string, n int) {
+// ranAgain waits until a command ran n more times.
+func (w *world) ranAgain(command string, n int) {
 	w.Helper()
 	start := w.ran(command)
 	w.eventually(func() (bool, string) {
@@ -270,7 +270,7 @@ func (w *world) events() []string {
 	for _, e := range list.Items {
 		if e.Source.Component != "kruise-daemon-podprobe" || e.Source.Host != w.node || e.Type != corev1.EventTypeNormal ||
 			e.InvolvedObject.UID != uidOf(e.InvolvedObject.Name) || e.InvolvedObject.FieldPath != "spec.containers{main}" {
-			w.Errorf("event %+v", e)
+			w.Errorf("unexpected event %+v", e)
 		}
 		for range max(e.Count, 1) {
 			lines = append(lines, fmt.Sprintf("%s %s %s", e.InvolvedObject.Name, strings.TrimPrefix(e.Reason, "KruiseProbe"), e.Message))

@@ -38,31 +38,31 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		http   = "spec.probes[1].probe.httpGet"
 	)
 	for name, edits := range map[string][]edit{
-		"as it is":                     nil,
-		"labels only in the selector":  {{"spec.selector.matchExpressions", remove{}}},
-		"only Exists in the selector":  {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
-		"only DoesNotExist":            {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist", "values": []any{}}}}}},
-		"NotIn":                        {{"spec.selector.matchExpressions[0].operator", "NotIn"}},
-		"empty label value":            {{"spec.selector.matchLabels.app", ""}},
-		"one probe":                    {{"spec.probes", manyProbes(1)}},
-		"no policy":                    {{policy, remove{}}},
-		"empty policy":                 {{policy, []any{}}},
-		"a policy only":                {{"spec.probes[0].podConditionType", ""}},
-		"Succeeded only":               {{policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"healthy": "true"}}}}},
-		"name with a prefix":           {{"spec.probes[0].name", "game.io/Is_idle.now"}},
-		"name of one letter":           {{"spec.probes[0].name", "A"}},
-		"condition without a prefix":   {{"spec.probes[0].podConditionType", "GameIdle"}},
-		"no port name but a number":    {{http + ".port", 65535}},
-		"port 1":                       {{http + ".port", 1}},
-		"port name with -":             {{http + ".port", "http-8-alt"}},
-		"port name of 15 letters":      {{http + ".port", "abcdefghijklmno"}},
-		"neither scheme nor path":      {{http + ".scheme", remove{}}, {http + ".path", remove{}}},
-		"host empty":                   {{http + ".host", ""}},
-		"a header twice, values empty": {{http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}}}},
-		"a gRPC service":               {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
-		"zero is unset":                {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
-		"successThreshold above 1":     {{"spec.probes[0].probe.successThreshold", 3}},
-		"a mixed case annotation key":  {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
+		"unchanged":                     nil,
+		"matchLabels only":              {{"spec.selector.matchExpressions", remove{}}},
+		"Exists only":                   {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
+		"DoesNotExist only":             {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist", "values": []any{}}}}}},
+		"NotIn":                         {{"spec.selector.matchExpressions[0].operator", "NotIn"}},
+		"empty label value":             {{"spec.selector.matchLabels.app", ""}},
+		"one probe":                     {{"spec.probes", manyProbes(1)}},
+		"no policy":                     {{policy, remove{}}},
+		"empty policy":                  {{policy, []any{}}},
+		"policy only":                   {{"spec.probes[0].podConditionType", ""}},
+		"Succeeded only":                {{policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"healthy": "true"}}}}},
+		"name with prefix":              {{"spec.probes[0].name", "game.io/Is_idle.now"}},
+		"one-letter name":               {{"spec.probes[0].name", "A"}},
+		"condition type without prefix": {{"spec.probes[0].podConditionType", "GameIdle"}},
+		"port 65535":                    {{http + ".port", 65535}},
+		"port 1":                        {{http + ".port", 1}},
+		"port name with -":              {{http + ".port", "http-8-alt"}},
+		"port name of 15 characters":    {{http + ".port", "abcdefghijklmno"}},
+		"no scheme and no path":         {{http + ".scheme", remove{}}, {http + ".path", remove{}}},
+		"empty host":                    {{http + ".host", ""}},
+		"repeated header, empty values": {{http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}}}},
+		"gRPC service":                  {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
+		"zero values":                   {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
+		"successThreshold above 1":      {{"spec.probes[0].probe.successThreshold", 3}},
+		"mixed-case annotation key":     {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,8 +73,8 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 	}
 }
 
-// TestLargestMarkerIsAccepted fills every field to its bound, so that the rules cost
-// the API server the most: it gives up on an object whose rules cost too much.
+// TestLargestMarkerIsAccepted fills every field to its limit, so that the cost of the rules is
+// the highest: the API server rejects an object whose rules exceed the cost budget.
 func TestLargestMarkerIsAccepted(t *testing.T) {
 	t.Parallel()
 	object := marker(t, server.Namespace(t),
@@ -91,7 +91,7 @@ func largestKey(i int) string {
 	return fmt.Sprintf("%s/%063d", prefix, i)
 }
 
-// largestLabels returns n labels of the greatest length.
+// largestLabels returns n labels of maximum length.
 func largestLabels(n int) map[string]any {
 	all := map[string]any{}
 	for i := range n {
@@ -110,8 +110,8 @@ func largestSelector() map[string]any {
 	return map[string]any{"matchLabels": largestLabels(64), "matchExpressions": expressions}
 }
 
-// largestProbes has the most probes, with the most marks and headers. Values that no
-// rule reads are short, so that the request stays below the API server's limit.
+// largestProbes returns the maximum number of probes, marks and headers. Values that no rule
+// reads are short, so that the request stays below the API server's size limit.
 func largestProbes() []any {
 	probes := make([]any, 32)
 	for i := range probes {

@@ -22,8 +22,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// rights are verbs of resources, each as "group/resource verb", or as
-// "group/resource/name verb" where the right is to one object.
+// rights is a set of rights, each as "group/resource verb", or "group/resource/name verb" for a
+// single object.
 type rights map[string]bool
 
 func rightsOf(group, resource string, verbs ...string) rights {
@@ -44,7 +44,7 @@ func join(sets ...rights) rights {
 	return all
 }
 
-// basic is what every user of a cluster may do: ask about itself.
+// basic returns the rights of every user: to query its own rights.
 func basic() rights {
 	return join(
 		rightsOf("authorization.k8s.io", "selfsubjectaccessreviews", "create"),
@@ -95,11 +95,11 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		want      rights
 		actions   map[string]action
 	}{
-		"agent":                             {"seamark-agent", "default", agentRights(), agentActions()},
-		"agent in its own namespace":        {"seamark-agent", env.SystemNamespace, agentRights(), nil},
-		"manager":                           {"seamark-manager", "default", managerRights(), managerActions()},
-		"manager in its own namespace":      {"seamark-manager", env.SystemNamespace, join(managerRights(), leases), nil},
-		"another account of that namespace": {"default", env.SystemNamespace, basic(), nil},
+		"agent":                           {"seamark-agent", "default", agentRights(), agentActions()},
+		"agent in its own namespace":      {"seamark-agent", env.SystemNamespace, agentRights(), nil},
+		"manager":                         {"seamark-manager", "default", managerRights(), managerActions()},
+		"manager in its own namespace":    {"seamark-manager", env.SystemNamespace, join(managerRights(), leases), nil},
+		"other account in that namespace": {"default", env.SystemNamespace, basic(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,9 +127,8 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	}
 }
 
-// awaitRights returns how the account's rights differ from what is wanted, as the API
-// server tells the account itself. The server sees new roles by a watch, a moment after
-// their creation.
+// awaitRights waits until the account has exactly the rights and returns the difference. The
+// API server watches roles, so new ones take effect with a short delay.
 func awaitRights(t *testing.T, account client.Client, namespace string, want rights) string {
 	t.Helper()
 	var diff string
@@ -169,8 +168,8 @@ func rightsOfRule(rule authorizationv1.ResourceRule) rights {
 	return all
 }
 
-// target is what the actions of an account are on: a pod in a namespace of its own, and
-// the plan and the marker that it belongs to.
+// target holds the objects of the actions: a pod in its own namespace, a plan, a marker and a
+// secret.
 type target struct {
 	pod    *corev1.Pod
 	plan   *v1alpha1.NodePodProbe
@@ -217,7 +216,7 @@ func allowed(do func(context.Context, client.WithWatch, target) error) action {
 	return action{allowed: true, do: do}
 }
 
-func refused(do func(context.Context, client.WithWatch, target) error) action {
+func forbidden(do func(context.Context, client.WithWatch, target) error) action {
 	return action{do: do}
 }
 
@@ -225,7 +224,7 @@ func list(all client.ObjectList) func(context.Context, client.WithWatch, target)
 	return func(ctx context.Context, c client.WithWatch, _ target) error { return c.List(ctx, all) }
 }
 
-func watching(all client.ObjectList) func(context.Context, client.WithWatch, target) error {
+func watch(all client.ObjectList) func(context.Context, client.WithWatch, target) error {
 	return func(ctx context.Context, c client.WithWatch, _ target) error {
 		w, err := c.Watch(ctx, all)
 		if err == nil {
@@ -265,8 +264,7 @@ func createEvent(ctx context.Context, c client.WithWatch, g target) error {
 	return c.Patch(ctx, event, env.MergePatch(`{"count": 2}`))
 }
 
-// applyMarks makes the manager's one kind of write to a pod, and checks that its labels
-// are set by it.
+// applyMarks writes marks as the manager does and checks that they are stored.
 func applyMarks(ctx context.Context, c client.WithWatch, g target) error {
 	marks := corev1ac.Pod(g.pod.Name, g.pod.Namespace).WithUID(g.pod.UID).WithLabels(map[string]string{"seen": "true"})
 	if err := c.Status().Apply(ctx, marks, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
@@ -284,43 +282,43 @@ func applyMarks(ctx context.Context, c client.WithWatch, g target) error {
 
 func agentActions() map[string]action {
 	return map[string]action{
-		"list plans":      allowed(list(&v1alpha1.NodePodProbeList{})),
-		"watch plans":     allowed(watching(&v1alpha1.NodePodProbeList{})),
-		"report":          allowed(patchPlanStatus),
-		"write an event":  allowed(createEvent),
-		"list pods":       refused(list(&corev1.PodList{})),
-		"watch pods":      refused(watching(&corev1.PodList{})),
-		"list nodes":      refused(list(&corev1.NodeList{})),
-		"list secrets":    refused(list(&corev1.SecretList{})),
-		"list markers":    refused(list(&v1alpha1.PodProbeMarkerList{})),
-		"list events":     refused(list(&corev1.EventList{})),
-		"patch a pod":     refused(patchPod),
-		"mark a pod":      refused(applyMarks),
-		"patch a plan":    refused(patchPlan),
-		"patch a marker":  refused(patchMarker),
-		"a marker status": refused(patchMarkerStatus),
+		"list plans":              allowed(list(&v1alpha1.NodePodProbeList{})),
+		"watch plans":             allowed(watch(&v1alpha1.NodePodProbeList{})),
+		"report":                  allowed(patchPlanStatus),
+		"write an event":          allowed(createEvent),
+		"list pods":               forbidden(list(&corev1.PodList{})),
+		"watch pods":              forbidden(watch(&corev1.PodList{})),
+		"list nodes":              forbidden(list(&corev1.NodeList{})),
+		"list secrets":            forbidden(list(&corev1.SecretList{})),
+		"list markers":            forbidden(list(&v1alpha1.PodProbeMarkerList{})),
+		"list events":             forbidden(list(&corev1.EventList{})),
+		"patch a pod":             forbidden(patchPod),
+		"mark a pod":              forbidden(applyMarks),
+		"patch a plan":            forbidden(patchPlan),
+		"patch a marker":          forbidden(patchMarker),
+		"write a marker's status": forbidden(patchMarkerStatus),
 		"get a plan": allowed(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(g.plan), g.plan.DeepCopy())
 		}),
-		"get a pod": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"get a pod": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(g.pod), g.pod.DeepCopy())
 		}),
-		"get a secret": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"get a secret": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(g.secret), g.secret.DeepCopy())
 		}),
-		"update a plan": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"update a plan": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Update(ctx, g.plan.DeepCopy())
 		}),
-		"update a report": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"update a report": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Status().Update(ctx, g.plan.DeepCopy())
 		}),
-		"create a plan": refused(func(ctx context.Context, c client.WithWatch, _ target) error {
+		"create a plan": forbidden(func(ctx context.Context, c client.WithWatch, _ target) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "created"}})
 		}),
-		"delete a plan": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"delete a plan": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Delete(ctx, g.plan.DeepCopy())
 		}),
-		"delete a pod": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"delete a pod": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Delete(ctx, g.pod.DeepCopy())
 		}),
 	}
@@ -329,7 +327,7 @@ func agentActions() map[string]action {
 func managerActions() map[string]action {
 	return map[string]action{
 		"list pods":                allowed(list(&corev1.PodList{})),
-		"watch pods":               allowed(watching(&corev1.PodList{})),
+		"watch pods":               allowed(watch(&corev1.PodList{})),
 		"list nodes":               allowed(list(&corev1.NodeList{})),
 		"list plans":               allowed(list(&v1alpha1.NodePodProbeList{})),
 		"list markers":             allowed(list(&v1alpha1.PodProbeMarkerList{})),
@@ -338,22 +336,22 @@ func managerActions() map[string]action {
 		"add a marker's finalizer": allowed(patchMarker),
 		"write a marker's status":  allowed(patchMarkerStatus),
 		"write an event":           allowed(createEvent),
-		"list secrets":             refused(list(&corev1.SecretList{})),
-		"patch a pod":              refused(patchPod),
-		"report for an agent":      refused(patchPlanStatus),
-		"update a pod": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"list secrets":             forbidden(list(&corev1.SecretList{})),
+		"patch a pod":              forbidden(patchPod),
+		"report for an agent":      forbidden(patchPlanStatus),
+		"update a pod": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Update(ctx, g.pod.DeepCopy())
 		}),
-		"apply a pod": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"apply a pod": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Apply(ctx, corev1ac.Pod(g.pod.Name, g.pod.Namespace), client.FieldOwner(v1alpha1.FieldManager))
 		}),
-		"delete a pod": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"delete a pod": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Delete(ctx, g.pod.DeepCopy())
 		}),
-		"delete a marker": refused(func(ctx context.Context, c client.WithWatch, g target) error {
+		"delete a marker": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Delete(ctx, g.marker.DeepCopy())
 		}),
-		"patch a node": refused(func(ctx context.Context, c client.WithWatch, _ target) error {
+		"patch a node": forbidden(func(ctx context.Context, c client.WithWatch, _ target) error {
 			return c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, env.MergePatch(labelPatch))
 		}),
 	}

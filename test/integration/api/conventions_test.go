@@ -20,21 +20,21 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// exceptions are the places where the API departs from the conventions, each as
-// "Type.field: what", with the reason. One that no longer applies must go.
+// exceptions maps the deviations from the conventions, as "Type.field: problem", to the reason.
+// Exceptions that no longer apply must be removed.
 func exceptions() map[string]string {
 	return map[string]string{
 		"PodProbe.IP: the name is not in camelCase":                           "the name is upstream's",
 		"PodProbe.IP: optional without omitempty":                             "upstream always writes the field",
-		"PodProbe.uid: the Go name is not Uid":                                "the Go name is upstream's, and the better style",
-		"PodProbeStatus.uid: the Go name is not Uid":                          "the Go name is upstream's, and the better style",
-		"PodProbeMarker.spec: required with omitempty":                        "the tag is upstream's; a struct is never left out",
+		"PodProbe.uid: the Go name is not Uid":                                "the Go name is upstream's and the better style",
+		"PodProbeStatus.uid: the Go name is not Uid":                          "the Go name is upstream's and the better style",
+		"PodProbeMarker.spec: required with omitempty":                        "the tag is upstream's; a struct is never omitted",
 		"PodProbeMarkerStatus.observedGeneration: optional without omitempty": "upstream always writes the field",
 	}
 }
 
-// TestGoTypesFollowTheConventions holds the types in api/ to the conventions of the
-// Kubernetes API for fields.
+// TestGoTypesFollowTheConventions checks the types in api/ against the Kubernetes API
+// conventions for fields.
 func TestGoTypesFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	root, err := env.ModuleRoot()
@@ -46,7 +46,7 @@ func TestGoTypesFollowTheConventions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(fields) < 30 {
-		t.Fatalf("found %d fields, fewer than there are", len(fields))
+		t.Fatalf("found %d fields, want at least 30", len(fields))
 	}
 	allowed := exceptions()
 	for _, field := range fields {
@@ -59,11 +59,11 @@ func TestGoTypesFollowTheConventions(t *testing.T) {
 		}
 	}
 	for problem := range allowed {
-		t.Errorf("exception that nothing needs: %s", problem)
+		t.Errorf("unused exception: %s", problem)
 	}
 }
 
-// goField is a field of a struct in the API, but no embedded one.
+// goField is a field of a struct in the API, except embedded fields.
 type goField struct {
 	owner, goName, jsonName string
 	options                 []string
@@ -120,8 +120,8 @@ func fieldsOf(owner string, structure *ast.StructType) []goField {
 	return fields
 }
 
-// markersOf returns the lines of a comment that go/ast leaves out of its text or that
-// begin with +, each on a line.
+// markersOf returns the lines of a comment, including those that begin with +, which go/ast
+// omits from the text.
 func markersOf(doc *ast.CommentGroup) string {
 	if doc == nil {
 		return ""
@@ -148,11 +148,11 @@ func (f goField) problems() []string {
 		"the Go name is not " + goNameOf(f.jsonName):     f.goName != goNameOf(f.jsonName) && f.jsonName != "metadata",
 		"optional without omitempty":                     optional && !omitted,
 		"required with omitempty":                        required && omitted,
-		"a list without +listType":                       isList && !f.has("+listType="),
-		"a map list without +listMapKey":                 f.has("+listType=map") && !f.has("+listMapKey="),
+		"list without +listType":                         isList && !f.has("+listType="),
+		"map list without +listMapKey":                   f.has("+listType=map") && !f.has("+listMapKey="),
 		"not int32 or int64":                             isName && strings.Contains(name.Name, "int") && name.Name != "int32" && name.Name != "int64",
-		"a float":                                        isName && strings.HasPrefix(name.Name, "float"),
-		"a bool: use a name that can have more values":   isName && name.Name == "bool",
+		"float":                                          isName && strings.HasPrefix(name.Name, "float"),
+		"bool: use an enumeration instead":               isName && name.Name == "bool",
 	} {
 		if wrong {
 			problems = append(problems, fmt.Sprintf("%s.%s: %s", f.owner, f.jsonName, what))
@@ -161,8 +161,8 @@ func (f goField) problems() []string {
 	return problems
 }
 
-// has tells whether a line of the field's comment is the marker, or begins with it
-// where the marker ends in "=".
+// has reports whether a line of the field's comment is the marker or, if the marker ends in "=",
+// begins with it.
 func (f goField) has(marker string) bool {
 	for line := range strings.Lines(f.doc) {
 		line = strings.TrimSpace(line)
@@ -182,8 +182,8 @@ func goNameOf(jsonName string) string {
 	return strings.ToUpper(jsonName[:1]) + jsonName[1:]
 }
 
-// TestCRDsFollowTheConventions looks at what a user gets: every property described,
-// every list with its type, status as a subresource, and short names.
+// TestCRDsFollowTheConventions checks that every property has a description and every list a
+// type, that status is a subresource, and the short names.
 func TestCRDsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	crds, err := env.ReadCRDs("")
@@ -199,7 +199,7 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 			}
 			version := crd.Spec.Versions[0]
 			if version.Subresources == nil || version.Subresources.Status == nil {
-				t.Error("the status is no subresource")
+				t.Error("the status is not a subresource")
 			}
 			if len(version.AdditionalPrinterColumns) == 0 {
 				t.Error("no printer columns")
@@ -217,8 +217,8 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	}
 }
 
-// schemaProblems returns what a property and those below it lack. The fields of a Probe
-// are Kubernetes' own and are described in its words.
+// schemaProblems returns the problems of a property and those below it. The fields of a Probe
+// have the descriptions of Kubernetes.
 func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedded bool) []string {
 	var problems []string
 	name := path[strings.LastIndex(path, ".")+1:]
@@ -228,7 +228,7 @@ func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedde
 	embedded = embedded || name == "probe"
 	if schema.Items != nil {
 		if !embedded && schema.XListType == nil {
-			problems = append(problems, path+": a list without a type")
+			problems = append(problems, path+": list without a type")
 		}
 		problems = append(problems, schemaProblems(path+"[]", *schema.Items.Schema, embedded)...)
 	}

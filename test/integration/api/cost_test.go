@@ -20,24 +20,24 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// The share of the API server's limits that the estimated cost of the rules may take.
-// The estimate changes with the version of Kubernetes; the margin is for that.
+// The share of the API server's limits that the estimated cost of the rules may use. The margin
+// is for estimates that change with the version of Kubernetes.
 const (
 	ruleShare = 0.2
 	crdShare  = 0.2
 )
 
-// oldestSupported is the version of Kubernetes in which all rules must compile. An API
-// server takes in new rules only what the version before it knows as well.
+// oldestSupported is the version of Kubernetes in which all rules must compile: an API server
+// accepts a new rule only if the previous version can compile it too.
 func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
 
-// ruleCost is what the API server estimates that one rule costs in the largest object.
+// ruleCost is the API server's estimate of the cost of one rule in the largest object.
 type ruleCost struct {
 	path string
 	cost uint64
 }
 
-func TestRulesCostFarLessThanTheBudget(t *testing.T) {
+func TestRuleCosts(t *testing.T) {
 	t.Parallel()
 	crds, err := env.ReadCRDs("")
 	if err != nil {
@@ -68,8 +68,8 @@ func TestRulesCostFarLessThanTheBudget(t *testing.T) {
 	}
 }
 
-// ruleCosts compiles the rules of the CRD's first version as the oldest supported API
-// server does and returns what each is estimated to cost.
+// ruleCosts compiles the rules of the CRD's first version as the oldest supported API server
+// does and returns the estimated cost of each.
 func ruleCosts(crd *apiextensionsv1.CustomResourceDefinition) ([]ruleCost, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
@@ -120,9 +120,8 @@ func costsBelow(s *schema.Structural, path string, times uint64, root bool) ([]r
 	return costs, nil
 }
 
-// scaled returns how often the elements of a list or map of at most bound elements can
-// occur if the list or map occurs as often as times. Without a bound the number is that
-// of the most elements that a request has room for.
+// scaled returns how often an element of a list or map with at most bound elements can occur if
+// the list or map occurs times times. Without a bound, the size of a request is the limit.
 func scaled(times uint64, bound *int64) uint64 {
 	if bound == nil {
 		return uint64(celconfig.MaxRequestSizeBytes)

@@ -1,9 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api_test holds the API server to what Seamark installs in it: which
-// PodProbeMarkers it takes and refuses, what the CRDs cost it, and what the service
-// accounts may do.
+// Package api_test tests what Seamark installs in the API server: which PodProbeMarkers are
+// accepted and rejected, the cost of the CRDs, and the rights of the service accounts.
 package api_test
 
 import (

@@ -29,7 +29,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 		if !entry.IsDir() {
 			continue
 		}
-		// The examples' server is a program.
+		// This is the source of the examples' server.
 		if entry.Name() == "server" {
 			continue
 		}
@@ -54,14 +54,14 @@ func TestExamplesAreAccepted(t *testing.T) {
 			if len(objects) == 0 {
 				t.Error("the example has no objects")
 			}
-			// These are pods with the kubelet's own probes.
+			// The example probes has pods with the kubelet's own probes.
 			if markers == 0 && entry.Name() != "probes" {
 				t.Error("the example has no PodProbeMarker")
 			}
 		})
 	}
 	if seen == 0 {
-		t.Error("there is no example")
+		t.Error("no examples found")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// validMarker has every part of a marker once.
+// validMarker has every part of a marker.
 const validMarker = `
 apiVersion: apps.kruise.io/v1alpha1
 kind: PodProbeMarker
@@ -59,19 +59,19 @@ spec:
     podConditionType: game.io/health
 `
 
-// edit changes one place of an object. The path is written as in the API server's
-// errors: spec.probes[0].name.
+// edit changes one field of an object. The path has the form of the API server's errors:
+// spec.probes[0].name.
 type edit struct {
 	path  string
 	value any
 }
 
-// remove as an edit's value takes the place out of the object.
+// remove as the value of an edit removes the field.
 type remove struct{}
 
 var step = regexp.MustCompile(`[^.\[\]]+`)
 
-// apply makes the edit. Every step of the path but the last must exist.
+// apply applies the edit. Every step of the path except the last must exist.
 func (e edit) apply(object map[string]any) error {
 	keys := step.FindAllString(e.path, -1)
 	var at any = object
@@ -104,11 +104,11 @@ func (e edit) apply(object map[string]any) error {
 		holder[i] = e.value
 		return nil
 	default:
-		return fmt.Errorf("edit %s: no such place", e.path)
+		return fmt.Errorf("edit %s: no such field", e.path)
 	}
 }
 
-// marker returns the valid marker in the namespace, edited.
+// marker returns the valid marker in the namespace with the edits.
 func marker(t *testing.T, namespace string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := env.ParseManifests([]byte(validMarker))
@@ -125,18 +125,17 @@ func marker(t *testing.T, namespace string, edits ...edit) *unstructured.Unstruc
 	return object
 }
 
-// create asks the API server whether it takes the object, and refuses unknown fields.
-// Nothing is stored.
+// create creates the object in a dry run. Unknown fields are an error.
 func create(ctx context.Context, object client.Object) error {
 	return client.WithFieldValidation(server.Client, metav1.FieldValidationStrict).Create(ctx, object, client.DryRunAll)
 }
 
-// causes returns what the API server says of each field in an answer that an object is
-// invalid. What it says of rules that it has not checked for these reasons is left out.
+// causes returns the causes in an Invalid response, except the note that rules were not checked
+// because of the other causes.
 func causes(err error) ([]metav1.StatusCause, error) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || !apierrors.IsInvalid(err) {
-		return nil, fmt.Errorf("want the answer that the object is invalid, got: %w", err)
+		return nil, fmt.Errorf("want an Invalid response, got: %w", err)
 	}
 	var all []metav1.StatusCause
 	for _, cause := range status.Status().Details.Causes {

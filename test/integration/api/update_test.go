@@ -39,13 +39,13 @@ func TestSelectorIsImmutable(t *testing.T) {
 			}
 			const words = "must not be changed: delete the marker and create another"
 			if len(got) != 1 || got[0].Field != "spec.selector" || !strings.Contains(got[0].Message, words) {
-				t.Errorf("the API server says %v, want the words %q of spec.selector", got, words)
+				t.Errorf("causes %v, want %q for spec.selector", got, words)
 			}
 		})
 	}
 }
 
-func TestAllButTheSelectorCanChange(t *testing.T) {
+func TestOtherFieldsCanChange(t *testing.T) {
 	t.Parallel()
 	stored := marker(t, server.Namespace(t))
 	if err := server.Client.Create(t.Context(), stored); err != nil {
@@ -69,7 +69,7 @@ func TestAllButTheSelectorCanChange(t *testing.T) {
 	}
 }
 
-// update asks the API server whether the stored object may change. Nothing is stored.
+// update updates the stored object in a dry run.
 func update(t *testing.T, stored *unstructured.Unstructured, edits ...edit) error {
 	t.Helper()
 	changed := stored.DeepCopy()
@@ -81,10 +81,10 @@ func update(t *testing.T, stored *unstructured.Unstructured, edits ...edit) erro
 	return server.Client.Update(t.Context(), changed, client.DryRunAll)
 }
 
-// TestMarkersOfAnOlderSetUp takes a cluster that had OpenKruise's CRDs, and in it
-// markers that Seamark's refuse. They must not be stuck: Seamark adds its finalizer and
-// status, and their owners change them part by part.
-func TestMarkersOfAnOlderSetUp(t *testing.T) {
+// TestInvalidMarkersAfterCRDUpdate covers markers that OpenKruise's CRDs accepted and Seamark's
+// reject. Seamark must be able to set its finalizer and status, and their owners must be able to
+// repair one field after the other.
+func TestInvalidMarkersAfterCRDUpdate(t *testing.T) {
 	t.Parallel()
 	old := env.Start(t, env.UpstreamCRDs())
 	namespace := old.Namespace(t)
@@ -116,13 +116,13 @@ func TestMarkersOfAnOlderSetUp(t *testing.T) {
 		return old.Client.Patch(t.Context(), bad.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(text)))
 	}
 	if err := jsonPatch(`[{"op": "replace", "path": "/spec/probes/1/probe/httpGet/path", "value": "/other"}]`); err != nil {
-		t.Error("change a field beside one that is bad:", err)
+		t.Error("change a field next to an invalid one:", err)
 	}
 	if err := jsonPatch(`[{"op": "replace", "path": "/spec/probes/1/probe/httpGet/host", "value": "example.org"}]`); !apierrors.IsInvalid(err) {
-		t.Errorf("change a bad field to another bad value: %v, want it refused", err)
+		t.Errorf("change an invalid field to another invalid value: %v, want Invalid", err)
 	}
 	if err := jsonPatch(`[{"op": "remove", "path": "/spec/probes/1/probe/httpGet/host"}]`); err != nil {
-		t.Error("mend a bad field:", err)
+		t.Error("repair an invalid field:", err)
 	}
 	if err := patch(`{"metadata": {"finalizers": null}}`); err != nil {
 		t.Error("remove the finalizer:", err)
@@ -132,8 +132,7 @@ func TestMarkersOfAnOlderSetUp(t *testing.T) {
 	}
 }
 
-// replaceCRDs puts Seamark's CRDs in the place of those that are installed, and waits
-// until they are in force.
+// replaceCRDs replaces the installed CRDs with Seamark's and waits until they are in effect.
 func replaceCRDs(t *testing.T, e *env.Env) {
 	t.Helper()
 	crds, err := env.ReadCRDs("")
@@ -156,6 +155,6 @@ func replaceCRDs(t *testing.T, e *env.Env) {
 			return apierrors.IsInvalid(e.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)), nil
 		})
 	if err != nil {
-		t.Fatal("wait until the new rules are in force:", err)
+		t.Fatal("wait until the new rules are in effect:", err)
 	}
 }

@@ -54,8 +54,8 @@ func (h *helm) run(args ...string) {
 	}
 }
 
-// kruiseChart makes a chart that has the CRDs in the way that OpenKruise's has them: as
-// templates, behind the value crds.managed.
+// kruiseChart creates a chart that contains the CRDs as OpenKruise's chart does: as templates,
+// controlled by the value crds.managed.
 func kruiseChart(t *testing.T, e *env.Env) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,18 +89,18 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 	return dir
 }
 
-// The CRDs go from OpenKruise's release to Seamark's, and OpenKruise's release goes, while
-// the markers stay.
+// TestChartBesideOpenKruise moves the CRDs from OpenKruise's release to Seamark's and uninstalls
+// OpenKruise, while the markers stay.
 func TestChartBesideOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
-	// The release that the cluster's CRDs are from.
+	// The release that owns the cluster's CRDs.
 	h.run("install", "kruise", chart, "--namespace", "kruise-env.SystemNamespace", "--create-namespace", "--take-ownership", "--force-conflicts")
 	w.must(w.client.Create(t.Context(), game(w.namespace)))
 
 	seamark := []string{"seamark", "charts/seamark", "--namespace", env.SystemNamespace}
 	if out, err := h.try(append([]string{"install", "--create-namespace"}, seamark...)...); err == nil || !strings.Contains(out, "ownership metadata") {
-		t.Errorf("installing the CRDs twice: %v, want it refused for their owner", err)
+		t.Errorf("install the CRDs of another release: %v, want an ownership error", err)
 	}
 	h.run(append([]string{
 		"install", "--create-namespace", "--set", "crds.install=false", "--set-json",
@@ -125,18 +125,18 @@ func TestChartBesideOpenKruise(t *testing.T) {
 	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{}))
 }
 
-// crdIs checks which release owns the CRD of the markers, and whether it is Seamark's. It
-// must not be on its way out.
+// crdIs checks which release owns the CRD of the markers, whether it is Seamark's version, and
+// that it is not being deleted.
 func (w *world) crdIs(release string, ours bool) {
 	w.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := w.client.Get(w.Context(), client.ObjectKey{Name: "podprobemarkers.apps.kruise.io"}, crd)
 	if apierrors.IsNotFound(err) {
-		w.Fatal("the CRD is gone, and all markers with it")
+		w.Fatal("the CRD was deleted, and with it all markers")
 	}
 	w.must(err)
 	_, conditions := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 	if owner := crd.Annotations["meta.helm.sh/release-name"]; owner != release || conditions != ours || crd.DeletionTimestamp != nil {
-		w.Errorf("the CRD is of release %q, has conditions: %t, deleted: %v; want %q, %t", owner, conditions, crd.DeletionTimestamp, release, ours)
+		w.Errorf("the CRD belongs to release %q, has conditions: %t, deleted: %v; want %q, %t", owner, conditions, crd.DeletionTimestamp, release, ours)
 	}
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// The marks that the marker game declares, by the states of its two probes.
+// The marks of the marker game, by the states of its two probes.
 var (
 	idle   = []string{"label idle=true", "annotation cost=-10", "condition game.io/idle=True"}
 	busy   = []string{"label busy=true", "annotation cost=10", "condition game.io/idle=False"}
 	health = []string{"label healthy=true"}
 )
 
-// game has a probe whose fields are all unset, with policies for both states, and one with
-// all fields set that marks a success alone.
+// game returns a marker with two probes: one with unset fields and policies for both states,
+// and one with all fields set and a policy for Succeeded only.
 func game(namespace string) *v1alpha1.PodProbeMarker {
 	marker := builders.Marker(namespace, "game").
 		Probe(builders.Probe("idle").Handler(command("idle")).Condition("game.io/idle").
@@ -45,7 +45,7 @@ func command(name string) corev1.ProbeHandler {
 	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}}
 }
 
-// leave makes the objects that OpenKruise leaves when it is switched off.
+// leave creates the objects that remain after OpenKruise is turned off.
 func leave(ctx context.Context, w *world) {
 	w.Helper()
 	kruise := newOpenKruise(w)
@@ -61,12 +61,12 @@ func leave(ctx context.Context, w *world) {
 	npp := kruise.plans(ctx, marker, all...)
 
 	asIdle, asBusy := map[string]string{"idle": "true", "healthy": "true"}, map[string]string{"busy": "true"}
-	// Settled, in either state.
+	// Marked according to its report, in either state.
 	kruise.reports(ctx, npp, pods["idle"], state("game#idle", succeeded), state("game#healthy", succeeded))
 	kruise.marks(ctx, pods["idle"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
 	kruise.reports(ctx, npp, pods["busy"], state("game#idle", failed), state("game#healthy", failed))
 	kruise.marks(ctx, pods["busy"], asBusy, map[string]string{"cost": "10"}, corev1.ConditionFalse)
-	// The daemon has reported a change that no controller has taken up, and no times.
+	// The daemon reported a change, without times, that no controller processed.
 	w.exits("busy", "idle", 1)
 	w.exits("busy", "healthy", 1)
 	w.exits("turned", "idle", 1)
@@ -74,14 +74,14 @@ func leave(ctx context.Context, w *world) {
 	kruise.reports(ctx, npp, pods["turned"],
 		v1alpha1.ContainerProbeState{Name: "game#idle", State: failed}, v1alpha1.ContainerProbeState{Name: "game#healthy", State: failed})
 	kruise.marks(ctx, pods["turned"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
-	// Marked, and the report is lost.
+	// Marked, but the report is lost.
 	kruise.marks(ctx, pods["silent"], asIdle, map[string]string{"cost": "-10"}, corev1.ConditionTrue)
-	// Its container was new when the daemon ended.
+	// The container was new when the daemon stopped.
 	kruise.reports(ctx, npp, pods["fresh"], state("game#idle", unknown))
 	kruise.marks(ctx, pods["fresh"], nil, nil, corev1.ConditionFalse)
 	w.exits("fresh", "idle", 1)
 	w.exits("fresh", "healthy", 1)
-	// Keys that no marker declares, of OpenKruise's other features and of others.
+	// Keys that no marker declares, of OpenKruise's other features and of other writers.
 	kruise.marks(ctx, pods["idle"], map[string]string{"theirs": "1"}, map[string]string{"kruise.io/other": "2"}, "")
 	w.must(w.client.Patch(ctx, pods["idle"], env.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
 }
@@ -89,9 +89,9 @@ func leave(ctx context.Context, w *world) {
 func TestMove(t *testing.T) {
 	foreign := []string{"label theirs=1", "label team=blue", "annotation kruise.io/other=2"}
 	starts := map[string]func(w *world) (stopManager func()){
-		"the agent first": func(w *world) func() {
+		"agent first": func(w *world) func() {
 			w.startAgent()
-			await.Until(w, "the agent follows OpenKruise's plan", func(context.Context) (string, error) {
+			await.Until(w, "the agent runs OpenKruise's plan", func(context.Context) (string, error) {
 				if w.ran("idle", "healthy") > 0 {
 					return "", nil
 				}
@@ -99,9 +99,9 @@ func TestMove(t *testing.T) {
 			})
 			return w.startManager()
 		},
-		"the manager first": func(w *world) func() {
+		"manager first": func(w *world) func() {
 			stop := w.startManager()
-			w.taken("idle")
+			w.owned("idle")
 			w.startAgent()
 			return stop
 		},
@@ -115,11 +115,11 @@ func TestMove(t *testing.T) {
 			w.marked("turned", busy...)
 			w.marked("fresh", busy...)
 			for _, pod := range []string{"idle", "busy", "silent"} {
-				w.taken(pod)
+				w.owned(pod)
 			}
 			w.planIsOurs()
 			w.probedTwice("idle", "busy", "silent")
-			w.unchanged(record)
+			w.checkMove(record)
 
 			w.marked("idle", all(idle, health, foreign)...)
 			w.exits("idle", "idle", 1)
@@ -135,7 +135,7 @@ func TestMove(t *testing.T) {
 			w.exits("idle", "healthy", 0)
 			w.marked("idle", all(idle, health, foreign)...)
 			w.statusIsOurs()
-			w.once(record)
+			w.checkAfterMove(record)
 
 			w.must(w.client.Delete(t.Context(), game(w.namespace)))
 			w.gone("game")
@@ -155,8 +155,8 @@ func all(sets ...[]string) []string {
 	return all
 }
 
-// taken waits until Seamark owns marks on the pod.
-func (w *world) taken(pod string) {
+// owned waits until Seamark owns marks of the pod.
+func (w *world) owned(pod string) {
 	w.Helper()
 	await.Until(w, "Seamark owns marks of pod "+pod, func(ctx context.Context) (string, error) {
 		found := &corev1.Pod{}
@@ -170,7 +170,7 @@ func (w *world) taken(pod string) {
 	})
 }
 
-// planIsOurs waits until the plan has the defaults filled in.
+// planIsOurs waits until the plan has defaults, which OpenKruise leaves unset.
 func (w *world) planIsOurs() {
 	w.Helper()
 	await.Until(w, "the plan is Seamark's", func(ctx context.Context) (string, error) {
@@ -208,9 +208,9 @@ func (w *world) probedTwice(pods ...string) {
 	})
 }
 
-// unchanged holds the move to its promise: marks that were right never changed, and each
-// that was wrong changed once.
-func (w *world) unchanged(record *record) {
+// checkMove checks that marks that were correct before the move never changed, and that each
+// incorrect one changed once.
+func (w *world) checkMove(record *record) {
 	w.Helper()
 	want := map[string][]string{
 		"idle": nil, "busy": nil, "silent": nil,
@@ -218,28 +218,28 @@ func (w *world) unchanged(record *record) {
 			"annotation cost: -10, 10", "condition game.io/idle: True, False", "label busy: -, true",
 			"label healthy: true, -", "label idle: true, -",
 		},
-		// OpenKruise has no condition for Unknown.
+		// OpenKruise sets no condition for Unknown.
 		"fresh": {"annotation cost: -, 10", "condition game.io/idle: False, Unknown, False", "label busy: -, true"},
 	}
 	for pod, changes := range want {
 		if diff := cmp.Diff(changes, record.changes(pod)); diff != "" {
-			w.Errorf("marks of pod %s changed in the move (-want +got):\n%s", pod, diff)
+			w.Errorf("changes of the marks of pod %s during the move (-want +got):\n%s", pod, diff)
 		}
 	}
 }
 
-// once holds what came after the move to one change of each mark for each change of state.
-func (w *world) once(record *record) {
+// checkAfterMove checks that after the move each mark changed once per change of state.
+func (w *world) checkAfterMove(record *record) {
 	w.Helper()
 	want := []string{
 		"annotation cost: -10, 10, -10", "condition game.io/idle: True, False, True", "label busy: -, true, -",
 		"label healthy: true, -, true", "label idle: true, -, true",
 	}
 	if diff := cmp.Diff(want, record.changes("idle")); diff != "" {
-		w.Errorf("marks of pod idle since the move (-want +got):\n%s", diff)
+		w.Errorf("changes of the marks of pod idle since the move (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"label healthy: true, -"}, record.changes("silent")); diff != "" {
-		w.Errorf("marks of pod silent since the move (-want +got):\n%s", diff)
+		w.Errorf("changes of the marks of pod silent since the move (-want +got):\n%s", diff)
 	}
 	if changes := record.changes("busy"); len(changes) > 0 {
 		w.Errorf("marks of pod busy changed: %v", changes)
@@ -247,11 +247,11 @@ func (w *world) once(record *record) {
 	before := record.written("busy")
 	w.probedTwice("busy", "idle")
 	if after := record.written("busy"); after != before {
-		w.Errorf("a pod at rest was written %d times", after-before)
+		w.Errorf("a pod without state changes was written %d times", after-before)
 	}
 }
 
-// replaceCRDs does as `kubectl apply --server-side --force-conflicts` does.
+// replaceCRDs applies Seamark's CRDs like `kubectl apply --server-side --force-conflicts`.
 func (w *world) replaceCRDs() {
 	w.Helper()
 	crds, err := env.ReadManifests("config/crd/bases")
@@ -261,7 +261,7 @@ func (w *world) replaceCRDs() {
 	}
 }
 
-// statusIsOurs waits until the marker's status has what OpenKruise's CRD has no place for.
+// statusIsOurs waits until the marker's status has fields that OpenKruise's CRD does not have.
 func (w *world) statusIsOurs() {
 	w.Helper()
 	await.Until(w, "the marker's status has conditions", func(ctx context.Context) (string, error) {
@@ -274,9 +274,9 @@ func (w *world) statusIsOurs() {
 	})
 }
 
-// A marker that Seamark's CRD refuses and OpenKruise's takes goes on as it is, and can be
-// deleted. An edit of what is wrong is refused by the field's name.
-func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
+// TestMarkerThatTheNewCRDRejects checks that a marker that OpenKruise's CRD accepts and Seamark's
+// rejects keeps working and can be deleted. An edit of the invalid field is rejected by name.
+func TestMarkerThatTheNewCRDRejects(t *testing.T) {
 	w := newWorld(t)
 	kruise := newOpenKruise(w)
 	pod := kruise.createPod(t.Context(), "a")
@@ -291,7 +291,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 	record := startRecord(w)
 	w.startManager()
 	w.startAgent()
-	w.taken("a")
+	w.owned("a")
 	w.replaceCRDs()
 	await.Until(w, "the new CRD is served", func(ctx context.Context) (string, error) {
 		other := marker.DeepCopy()
@@ -300,7 +300,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
 			return "", nil
 		}
-		return fmt.Sprint("it is created with: ", err), nil
+		return fmt.Sprint("create returns ", err), nil
 	})
 	if changes := record.changes("a"); len(changes) > 0 {
 		t.Errorf("marks changed: %v", changes)
@@ -314,7 +314,7 @@ func TestMarkerThatTheNewCRDRefuses(t *testing.T) {
 	err := w.client.Patch(t.Context(), marker, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"replace","path":"/spec/probes/0/probe/periodSeconds","value":-2}]`)))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
-		t.Errorf("another wrong period: %v, want it refused by name", err)
+		t.Errorf("another invalid period: %v, want an error that names the field", err)
 	}
 	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}}))
 	w.marked("a")

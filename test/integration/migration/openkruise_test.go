@@ -18,8 +18,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// openKruise writes what OpenKruise's controllers write, in the way they write it: with
-// their user agents, from which the API server makes the field managers, by updates.
+// openKruise writes the objects of OpenKruise's controllers as they do: with updates, and with
+// their user agents, from which the API server derives the field managers.
 type openKruise struct {
 	*world
 	manager, daemon client.Client
@@ -37,7 +37,7 @@ func newOpenKruise(w *world) *openKruise {
 	return &openKruise{world: w, manager: as("kruise-manager/NodePodProbe-controller"), daemon: as("kruise-daemon-podprobe")}
 }
 
-// follows holds the marker by its finalizer and says in its status what it matches.
+// follows adds the finalizer to the marker and sets its status.
 func (k *openKruise) follows(ctx context.Context, marker *v1alpha1.PodProbeMarker, pods int64) {
 	k.Helper()
 	controllerutil.AddFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer)
@@ -46,8 +46,8 @@ func (k *openKruise) follows(ctx context.Context, marker *v1alpha1.PodProbeMarke
 	k.must(k.manager.Status().Update(ctx, marker))
 }
 
-// plans makes the node's NodePodProbe, which nobody owns, and then adds the probes of the
-// marker for each pod, as the marker has them: what it leaves unset stays so.
+// plans creates the node's NodePodProbe, without an owner, and adds the marker's probes for
+// each pod. Fields that the marker leaves unset stay unset.
 func (k *openKruise) plans(ctx context.Context, marker *v1alpha1.PodProbeMarker, pods ...*corev1.Pod) *v1alpha1.NodePodProbe {
 	k.Helper()
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: k.node}}
@@ -65,8 +65,8 @@ func (k *openKruise) plans(ctx context.Context, marker *v1alpha1.PodProbeMarker,
 	return npp
 }
 
-// reports adds a pod's states to the status, in the daemon's form: no time of the last
-// probe stands for a daemon of a version that wrote none.
+// reports adds a pod's states to the status as the daemon does. A missing time of the last
+// probe represents a version of the daemon that did not write it.
 func (k *openKruise) reports(ctx context.Context, npp *v1alpha1.NodePodProbe, pod *corev1.Pod, states ...v1alpha1.ContainerProbeState) {
 	k.Helper()
 	npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
@@ -99,7 +99,7 @@ func (k *openKruise) marks(ctx context.Context, pod *corev1.Pod, labels, annotat
 	k.must(k.manager.Status().Update(ctx, pod))
 }
 
-// createPod makes a running pod on the node.
+// createPod creates a running pod on the node.
 func (k *openKruise) createPod(ctx context.Context, name string) *corev1.Pod {
 	k.Helper()
 	pod, err := env.CreatePod(ctx, k.client, builders.Pod(k.namespace, name).Label("app", "game").Node(k.node).Build())

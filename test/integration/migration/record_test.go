@@ -15,11 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// record holds the marks of every version of the pods of a namespace, as a watcher sees
-// them.
+// record holds the marks of every version of the pods in a namespace, as seen by a watch.
 type record struct {
 	mu sync.Mutex
-	// versions are the distinct marks of each pod in their order.
+	// versions holds the distinct marks of each pod, in order.
 	versions map[string][]map[string]string
 	// writes counts the versions of each pod.
 	writes map[string]int
@@ -32,7 +31,7 @@ func startRecord(w *world) *record {
 	watcher, err := w.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
 	if err != nil {
 		cancel()
-		w.Fatal("watching the pods:", err)
+		w.Fatal("watch pods:", err)
 	}
 	r := &record{versions: map[string][]map[string]string{}, writes: map[string]int{}}
 	done := make(chan struct{})
@@ -62,15 +61,15 @@ func (r *record) see(pod *corev1.Pod) {
 	}
 }
 
-// written returns how many versions of the pod there were.
+// written returns the number of versions of the pod.
 func (r *record) written(pod string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes[pod]
 }
 
-// changes returns what became of each mark of the pod that changed, such as
-// "label idle: true, -": a dash stands for its absence.
+// changes returns the values of each mark of the pod that changed, such as
+// "label idle: true, -". A dash means that the mark is absent.
 func (r *record) changes(pod string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

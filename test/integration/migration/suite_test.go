@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migration_test moves a cluster over from OpenKruise, as
-// docs/migrate-from-openkruise.md has it: an API server with OpenKruise's CRDs, and objects
-// as its controllers leave them, then Seamark's manager and agent, while a watch sees every
-// version of every pod. Nodes and pods are objects without kubelets, and the containers are
-// entries in a map.
+// Package migration_test tests the migration from OpenKruise in
+// docs/migrate-from-openkruise.md. It starts an API server with OpenKruise's CRDs, creates the
+// objects that its controllers leave, and starts Seamark's manager and agent while a watch
+// records every version of every pod. Nodes and pods are plain objects without kubelets, and
+// containers are entries in a map.
 package migration_test
 
 import (
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// world is a cluster with one node, that OpenKruise ran on until now.
+// world is the fixture of one test: a cluster with one node on which OpenKruise ran.
 type world struct {
 	testing.TB
 	env       *env.Env
@@ -62,8 +62,8 @@ type world struct {
 	namespace string
 
 	mu sync.Mutex
-	// pods are those of the containers, by their IDs, and says the exit code of each
-	// "pod command": 0 where there is none.
+	// pods holds the pod of each container ID. says holds the exit codes and runs the numbers
+	// of runs, by "pod command".
 	pods map[string]string
 	says map[string]int32
 	runs map[string]int
@@ -91,7 +91,7 @@ func (w *world) exec(_ context.Context, request *runtimeapi.ExecSyncRequest) (*r
 	return &runtimeapi.ExecSyncResponse{ExitCode: w.says[key]}, nil
 }
 
-// run makes the pod's container run, for as long as it takes to be older than any report.
+// run starts the pod's container, with a start time before all reports.
 func (w *world) run(pod *corev1.Pod) {
 	id := w.runtime.Create(probeid.Container{PodUID: pod.UID, Name: "main"}, 0)
 	w.mu.Lock()
@@ -113,8 +113,8 @@ func (w *world) ran(pod, command string) int {
 	return w.runs[pod+" "+command]
 }
 
-// startManager runs a manager with the rights of its service account, and OpenKruise's
-// defaults, until the test ends or the returned function is called.
+// startManager runs a manager with the rights of its service account and OpenKruise's probe
+// defaults until the test ends or the returned function is called.
 func (w *world) startManager() (stop func()) {
 	w.Helper()
 	config := w.env.Component(w, manager.Name)
@@ -129,7 +129,7 @@ func (w *world) startManager() (stop func()) {
 	})
 	if err != nil {
 		cancel()
-		w.Fatal("making the manager:", err)
+		w.Fatal("create manager:", err)
 	}
 	return w.background(cancel, func() error { return m.Run(ctx) })
 }
@@ -155,15 +155,15 @@ func (w *world) startAgent() {
 	})
 }
 
-// background runs a program until the test ends or the returned function is called, which
-// must be no error.
+// background runs a program until the test ends or the returned function is called. The
+// program must not return an error.
 func (w *world) background(cancel context.CancelFunc, run func() error) (stop func()) {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			w.Errorf("a program ended with: %v", err)
+			w.Errorf("run program: %v", err)
 		}
 	})
 	w.Cleanup(stop)
@@ -177,7 +177,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// gone waits until the marker is gone.
+// gone waits until the marker is deleted.
 func (w *world) gone(marker string) {
 	w.Helper()
 	await.Until(w, "marker "+marker+" is gone", func(ctx context.Context) (string, error) {
@@ -185,12 +185,12 @@ func (w *world) gone(marker string) {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return "it is there", err
+		return "it exists", err
 	})
 }
 
-// marks are the labels, the annotations and the conditions of the pod that Kubernetes does
-// not set, in words.
+// marks returns the labels, annotations and conditions of the pod, except the conditions that
+// Kubernetes sets.
 func marks(pod *corev1.Pod) map[string]string {
 	all := map[string]string{}
 	for key, value := range pod.Labels {
@@ -215,18 +215,18 @@ func words(marks map[string]string) []string {
 	return all
 }
 
-// marked waits until the pod has these marks and no others, besides its label app.
+// marked waits until the pod has exactly these marks and its label app.
 func (w *world) marked(pod string, want ...string) {
 	w.Helper()
 	want = append(want, "label app=game")
 	slices.Sort(want)
-	await.Until(w, fmt.Sprintf("pod %s is marked %v", pod, want), func(ctx context.Context) (string, error) {
+	await.Until(w, fmt.Sprintf("pod %s has the marks %v", pod, want), func(ctx context.Context) (string, error) {
 		found := &corev1.Pod{}
 		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
 			return "", err
 		}
 		if got := words(marks(found)); !slices.Equal(got, want) {
-			return fmt.Sprint("it is marked ", got), nil
+			return fmt.Sprint("it has ", got), nil
 		}
 		return "", nil
 	})

@@ -29,15 +29,15 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// What OpenKruise names its webhooks.
+// The names of OpenKruise's webhooks.
 const (
 	webhooks      = "kruise-validating-webhook-configuration"
 	markerWebhook = "vpodprobemarker.kb.io"
 )
 
-// refusing serves what OpenKruise's manager answers with PodProbeMarkerGate off, and
-// registers it as its chart does, beside a webhook for another kind.
-func refusing(w *world) {
+// serveRejections serves the response of OpenKruise's manager with PodProbeMarkerGate disabled.
+// It registers the webhook as OpenKruise's chart does, together with one for another kind.
+func serveRejections(w *world) {
 	w.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -73,7 +73,7 @@ func refusing(w *world) {
 	w.must(w.client.Create(w.Context(), config))
 }
 
-// documented returns the patch that docs/migrate-from-openkruise.md has for the webhook.
+// documented returns the patch of the webhook in docs/migrate-from-openkruise.md.
 func documented(w *world) []byte {
 	w.Helper()
 	root, err := env.ModuleRoot()
@@ -82,27 +82,27 @@ func documented(w *world) []byte {
 	w.must(err)
 	found := regexp.MustCompile(`patch validatingwebhookconfiguration `+webhooks+`\s[^']*-p '([^']*)'`).FindAllSubmatch(page, -1)
 	if len(found) != 1 {
-		w.Fatalf("the page patches %s %d times, want once", webhooks, len(found))
+		w.Fatalf("the page has %[2]d patches of %[1]s, want one", webhooks, len(found))
 	}
 	return found[0][1]
 }
 
-// With its gate off, OpenKruise refuses every write of a marker but to its status: what
-// exists is probed and marked, and nothing can be made or go until its webhook is out of
-// the way.
+// TestWebhookOfOpenKruise covers OpenKruise with its feature gate disabled, which rejects every
+// write of a marker except to its status. Existing markers are probed and marked, but markers
+// can't be created or deleted until the webhook is removed.
 func TestWebhookOfOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	leave(t.Context(), w)
-	refusing(w)
+	serveRejections(w)
 	key := client.ObjectKey{Namespace: w.namespace, Name: "game"}
-	await.Until(w, "the webhook refuses", func(ctx context.Context) (string, error) {
+	await.Until(w, "the webhook rejects markers", func(ctx context.Context) (string, error) {
 		marker := game(w.namespace)
 		marker.Name = "other"
 		err := w.client.Create(ctx, marker, client.DryRunAll)
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodProbeMarkerGate is not enabled") {
 			return "", nil
 		}
-		return fmt.Sprint("it says ", err), nil
+		return fmt.Sprint("create returns ", err), nil
 	})
 	w.startManager()
 	w.startAgent()
@@ -115,7 +115,7 @@ func TestWebhookOfOpenKruise(t *testing.T) {
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}}
 	w.must(w.client.Patch(t.Context(), config, client.RawPatch(types.StrategicMergePatchType, documented(w))))
 	if len(config.Webhooks) != 1 || config.Webhooks[0].Name != "vcloneset.kb.io" || config.Annotations["template"] != "" {
-		t.Errorf("webhooks %v, annotations %v: want the other webhook alone, and no template", config.Webhooks, config.Annotations)
+		t.Errorf("webhooks %v, annotations %v: want only the other webhook, and no template", config.Webhooks, config.Annotations)
 	}
 	w.gone("game")
 	w.must(w.client.Create(t.Context(), game(w.namespace)))

@@ -25,11 +25,11 @@ import (
 // agentAccount is the service account of the agents.
 const agentAccount = "seamark-agent"
 
-// agentOf returns the configuration of an agent on the node: a token of the agent's
-// account that is bound to a pod there, as a kubelet asks for it.
+// agentOf returns the configuration of an agent on the node: a token of the agent's account
+// that is bound to a pod on the node, as a kubelet requests it.
 func agentOf(t *testing.T, namespace, node string) *rest.Config {
 	t.Helper()
-	// The account and its namespace come with its first token.
+	// This creates the account and its namespace.
 	server.ServiceAccount(t, namespace, agentAccount, nil)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "agent-"},
@@ -46,7 +46,7 @@ func agentOf(t *testing.T, namespace, node string) *rest.Config {
 	})
 }
 
-// newNode makes a node and its plan, and returns the name of both.
+// newNode creates a node and its plan and returns the name of both.
 func newNode(t *testing.T) string {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
@@ -66,7 +66,7 @@ func report(ctx context.Context, c client.Client, node string) error {
 	return c.Status().Patch(ctx, plan, env.MergePatch(`{"status": {"pods": 1}}`))
 }
 
-// installForAgents installs what binds agents, and waits until it is in force.
+// installForAgents installs the policies on agents and waits until they are in effect.
 func installForAgents(t *testing.T) {
 	t.Helper()
 	server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil)
@@ -74,24 +74,24 @@ func installForAgents(t *testing.T) {
 	install(t, server, "policies")
 	unbound, _ := clientOf(t, server, server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil))
 	node := newNode(t)
-	eventually(t, "the policies on agents are not in force", func(ctx context.Context) error {
+	eventually(t, "policies on agents in effect", func(ctx context.Context) error {
 		return errors.Join(
-			wants("names no node")(report(ctx, unbound, node)),
-			wants("names no node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
+			rejectedWith("names no node")(report(ctx, unbound, node)),
+			rejectedWith("names no node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
 	})
 }
 
-// wants returns a check of an error: it is a refusal that says text, or where text is
-// empty there is none.
-func wants(text string) func(error) error {
+// rejectedWith returns a check that the error is a rejection that contains text or, if text is
+// empty, that there is no error.
+func rejectedWith(text string) func(error) error {
 	return func(err error) error {
 		switch {
 		case text == "" && err != nil:
-			return fmt.Errorf("%w, want it let through", err)
+			return fmt.Errorf("%w, want success", err)
 		case text != "" && !apierrors.IsForbidden(err):
-			return fmt.Errorf("error %v, want a refusal that says %q", err, text) //nolint:errorlint // It may be nil.
+			return fmt.Errorf("error %v, want a rejection that contains %q", err, text) //nolint:errorlint // It may be nil.
 		case text != "" && !strings.Contains(err.Error(), text):
-			return fmt.Errorf("%w, want a refusal that says %q", err, text)
+			return fmt.Errorf("%w, want a rejection that contains %q", err, text)
 		default:
 			return nil
 		}
@@ -115,7 +115,7 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 	t.Parallel()
 	installForAgents(t)
 	own, other := newNode(t), newNode(t)
-	// The policy follows Seamark into whichever namespace it is env.SystemNamespace in.
+	// The policy applies to agents in any namespace.
 	elsewhere := agentOf(t, "elsewhere", own)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "seamark-agent-elsewhere"},
@@ -134,27 +134,27 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		"own node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, ""},
-		"another node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
+		"other node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
 		}, `the agent of node "` + own + `" may not write NodePodProbe "` + other + `"`},
-		"a token that is bound to nothing": {server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil), func(ctx context.Context, c client.Client) error {
+		"unbound token": {server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, "the token names no node"},
-		"own node from another namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
+		"own node, other namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, ""},
-		"another node from another namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
+		"other node, other namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
 		}, "may not write NodePodProbe"},
-		// These agents have every right by RBAC: the policy stands alone.
-		"another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
+		// RBAC grants these agents all rights: only the policy rejects them.
+		"plan of another node": {elsewhere, func(ctx context.Context, c client.Client) error {
 			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
 			return c.Patch(ctx, plan, env.MergePatch(`{"metadata": {"labels": {"seen": "true"}}}`))
 		}, "may not write NodePodProbe"},
-		"a plan of another name": {elsewhere, func(ctx context.Context, c client.Client) error {
+		"plan with another name": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other + "-new"}})
 		}, "may not write NodePodProbe"},
-		"a plan without a name": {elsewhere, func(ctx context.Context, c client.Client) error {
+		"plan without a name": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{GenerateName: own}})
 		}, "may not write NodePodProbe"},
 		"delete another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
@@ -163,10 +163,10 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		"delete all plans": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.DeleteAllOf(ctx, &v1alpha1.NodePodProbe{})
 		}, "may not write NodePodProbe"},
-		"an administrator": {server.Config, func(ctx context.Context, c client.Client) error {
+		"administrator": {server.Config, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
 		}, ""},
-		"the manager": {manager, func(ctx context.Context, c client.Client) error {
+		"manager": {manager, func(ctx context.Context, c client.Client) error {
 			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
 			return c.Patch(ctx, plan, env.MergePatch(`{"spec": {"podProbes": null}}`))
 		}, ""},
@@ -174,8 +174,8 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := clientOf(t, server, test.config)
-			// A role that the API server does not know of yet refuses too, in other words.
-			eventually(t, "the answer", func(ctx context.Context) error { return wants(test.want)(test.do(ctx, c)) })
+			// Until the API server sees the new role, it rejects the request with another message.
+			eventually(t, "response", func(ctx context.Context) error { return rejectedWith(test.want)(test.do(ctx, c)) })
 		})
 	}
 }
@@ -188,15 +188,15 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		edit func(*corev1.Event)
 		want string
 	}{
-		"as agents do":       {func(*corev1.Event) {}, ""},
-		"a failure":          {func(e *corev1.Event) { e.Reason = v1alpha1.EventReasonProbeFailed }, ""},
-		"another host":       {func(e *corev1.Event) { e.Source.Host = "other" }, "its own node"},
-		"no host":            {func(e *corev1.Event) { e.Source.Host = "" }, "its own node"},
-		"another instance":   {func(e *corev1.Event) { e.ReportingInstance = "other" }, "its own node"},
-		"another component":  {func(e *corev1.Event) { e.Source.Component = "kubelet" }, "come from kruise-daemon-podprobe"},
-		"another controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "come from kruise-daemon-podprobe"},
-		"another reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with the reason"},
-		"on a secret":        {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "on pods"},
+		"agent's event":    {func(*corev1.Event) {}, ""},
+		"failure":          {func(e *corev1.Event) { e.Reason = v1alpha1.EventReasonProbeFailed }, ""},
+		"other host":       {func(e *corev1.Event) { e.Source.Host = "other" }, "its own node"},
+		"no host":          {func(e *corev1.Event) { e.Source.Host = "" }, "its own node"},
+		"other instance":   {func(e *corev1.Event) { e.ReportingInstance = "other" }, "its own node"},
+		"other component":  {func(e *corev1.Event) { e.Source.Component = "kubelet" }, "come from kruise-daemon-podprobe"},
+		"other controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "come from kruise-daemon-podprobe"},
+		"other reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with the reason"},
+		"on a secret":      {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "on pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,12 +204,12 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 			agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 			e := event(namespace, node)
 			test.edit(e)
-			if err := wants(test.want)(agent.Create(t.Context(), e)); err != nil {
+			if err := rejectedWith(test.want)(agent.Create(t.Context(), e)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	t.Run("count its own", func(t *testing.T) {
+	t.Run("update own event", func(t *testing.T) {
 		t.Parallel()
 		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		own := event(server.Namespace(t), node)
@@ -220,7 +220,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("take over another's", func(t *testing.T) {
+	t.Run("take over another agent's event", func(t *testing.T) {
 		t.Parallel()
 		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		foreign := event(server.Namespace(t), "other")
@@ -228,7 +228,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := agent.Patch(t.Context(), foreign, env.MergePatch(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
-		if err := wants("its own node")(err); err != nil {
+		if err := rejectedWith("its own node")(err); err != nil {
 			t.Error(err)
 		}
 	})

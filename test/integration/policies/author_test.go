@@ -29,7 +29,7 @@ const (
 	denyLabel    = "seamark.dev/test-deny"
 )
 
-// The rights that an author may have, beside those to the markers themselves.
+// The rights of authors: to markers, and those that the policy requires.
 var (
 	writeMarkers = rbacv1.PolicyRule{
 		APIGroups: []string{"apps.kruise.io"}, Resources: []string{"podprobemarkers", "podprobemarkers/status"},
@@ -39,8 +39,8 @@ var (
 	mayPatch = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}
 )
 
-// installForAuthors installs the policy, and beside its own binding, which warns, one
-// that refuses in the namespaces with denyLabel. It waits until both are in force.
+// installForAuthors installs the policy with its default binding, which warns, and a binding
+// that denies in namespaces with denyLabel. It waits until both are in effect.
 func installForAuthors(t *testing.T) {
 	t.Helper()
 	install(t, server, "policies")
@@ -63,17 +63,17 @@ func installForAuthors(t *testing.T) {
 	for _, namespace := range []string{lenient, strict} {
 		grant(t, server, namespace, user, writeMarkers)
 	}
-	eventually(t, "the policy on authors is not in force", func(ctx context.Context) error {
+	eventually(t, "policy on authors in effect", func(ctx context.Context) error {
 		err := c.Create(ctx, markerIn(lenient, execProbe()), client.DryRunAll)
 		if err == nil && len(warned.take()) == 0 {
 			err = errors.New("no warning")
 		}
 		return errors.Join(err,
-			wants("may not create pods/exec")(c.Create(ctx, markerIn(strict, execProbe()), client.DryRunAll)))
+			rejectedWith("may not create pods/exec")(c.Create(ctx, markerIn(strict, execProbe()), client.DryRunAll)))
 	})
 }
 
-// namespaces makes one namespace in which the policy warns and one in which it refuses.
+// namespaces creates a namespace in which the policy warns and one in which it denies.
 func namespaces(t *testing.T) (lenient, strict string) {
 	t.Helper()
 	lenient, strict = server.Namespace(t), server.Namespace(t)
@@ -84,7 +84,7 @@ func namespaces(t *testing.T) (lenient, strict string) {
 	return lenient, strict
 }
 
-// markerIn returns a marker of the probes that the API server has not seen.
+// markerIn returns a new marker with the probes.
 func markerIn(namespace string, probes ...*builders.ProbeBuilder) *v1alpha1.PodProbeMarker {
 	b := builders.Marker(namespace, "")
 	for _, p := range probes {
@@ -105,7 +105,7 @@ func httpProbe() *builders.ProbeBuilder {
 	})
 }
 
-// noExec and noPatch are what the policy says to a user who lacks the right.
+// noExec and noPatch are the policy's messages to a user without the right.
 func noExec(user, namespace, probes string) string {
 	return fmt.Sprintf(`user %q may not create pods/exec in namespace %q, which is needed to write probes with exec: %s`, user, namespace, probes)
 }
@@ -123,8 +123,8 @@ type author struct {
 	denied    bool
 }
 
-// authors returns the same user in a namespace in which the policy warns and in one in
-// which it refuses.
+// authors returns the same user in a namespace in which the policy warns and in one in which
+// it denies.
 func authors(t *testing.T, subject rbacv1.Subject, config *rest.Config, rules ...rbacv1.PolicyRule) map[string]author {
 	t.Helper()
 	lenient, strict := namespaces(t)
@@ -141,8 +141,8 @@ func authors(t *testing.T, subject rbacv1.Subject, config *rest.Config, rules ..
 	return all
 }
 
-// check holds the answer to a request to the parts that are missing: all of them in
-// warnings, and where the policy refuses, the first in the error.
+// check checks the response to a request of an author with missing rights: warnings for all of
+// them or, if the policy denies, an error for the first.
 func (a author) check(err error, missing ...func(user, namespace string) string) error {
 	var texts []string
 	for _, text := range missing {
@@ -151,9 +151,9 @@ func (a author) check(err error, missing ...func(user, namespace string) string)
 	warned := a.warned.take()
 	switch {
 	case a.denied && len(texts) > 0:
-		return wants(texts[0])(err)
+		return rejectedWith(texts[0])(err)
 	case err != nil:
-		return fmt.Errorf("%w, want it let through", err)
+		return fmt.Errorf("%w, want success", err)
 	}
 	if diff := cmp.Diff(texts, warned); diff != "" {
 		return fmt.Errorf("warnings (-want +got):\n%s", diff)
@@ -167,7 +167,7 @@ func missing(text func(user, namespace, probes string) string, probes string) fu
 
 type missingTexts = []func(user, namespace string) string
 
-func TestAuthorOfANewMarker(t *testing.T) {
+func TestAuthorOfNewMarker(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
 	both := []*builders.ProbeBuilder{execProbe(), httpProbe()}
@@ -180,13 +180,13 @@ func TestAuthorOfANewMarker(t *testing.T) {
 		"may exec":  {[]rbacv1.PolicyRule{mayExec}, both, missingTexts{missing(noPatch, "busy and 1 more")}},
 		"may patch": {[]rbacv1.PolicyRule{mayPatch}, both, missingTexts{missing(noExec, "busy")}},
 		"may both":  {[]rbacv1.PolicyRule{mayExec, mayPatch}, both, nil},
-		"no command needs no exec": {
+		"no command": {
 			[]rbacv1.PolicyRule{mayPatch}, []*builders.ProbeBuilder{httpProbe()}, nil,
 		},
-		"a condition is a mark": {
+		"condition only": {
 			nil, []*builders.ProbeBuilder{httpProbe()}, missingTexts{missing(noPatch, "web")},
 		},
-		"exec of another verb is not enough": {
+		"get pods/exec only": {
 			[]rbacv1.PolicyRule{mayPatch, {APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"get"}}},
 			both, missingTexts{missing(noExec, "busy")},
 		},
@@ -200,7 +200,7 @@ func TestAuthorOfANewMarker(t *testing.T) {
 			for mode, a := range as {
 				t.Run(name+"/"+kind+"/"+mode, func(t *testing.T) {
 					t.Parallel()
-					eventually(t, "the answer", func(ctx context.Context) error {
+					eventually(t, "response", func(ctx context.Context) error {
 						return a.check(a.Create(ctx, markerIn(a.namespace, test.probes...)), test.want...)
 					})
 				})
@@ -209,7 +209,7 @@ func TestAuthorOfANewMarker(t *testing.T) {
 	}
 }
 
-// probe returns the marker's probe of the name.
+// probe returns the marker's probe with the name.
 func probe(m *v1alpha1.PodProbeMarker, name string) *v1alpha1.PodContainerProbe {
 	for i := range m.Spec.Probes {
 		if m.Spec.Probes[i].Name == name {
@@ -219,31 +219,31 @@ func probe(m *v1alpha1.PodProbeMarker, name string) *v1alpha1.PodContainerProbe 
 	return nil
 }
 
-func TestAuthorOfAChange(t *testing.T) {
+func TestAuthorOfChange(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
 	for name, test := range map[string]struct {
 		edit func(*v1alpha1.PodProbeMarker)
 		want missingTexts
 	}{
-		"nothing":       {func(*v1alpha1.PodProbeMarker) {}, nil},
-		"a label":       {func(m *v1alpha1.PodProbeMarker) { m.Labels = map[string]string{"a": "b"} }, nil},
-		"a finalizer":   {func(m *v1alpha1.PodProbeMarker) { m.Finalizers = []string{v1alpha1.PodProbeMarkerFinalizer} }, nil},
-		"a probe less":  {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[:1] }, nil},
-		"another order": {func(m *v1alpha1.PodProbeMarker) { p := m.Spec.Probes; p[0], p[1] = p[1], p[0] }, nil},
-		"the command":   {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
-		"the container": {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
-		"the port":      {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.HTTPGet.Port = intstr.FromInt32(81) }, missingTexts{missing(noPatch, "web")}},
-		"the condition": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").PodConditionType = "game.io/x" }, missingTexts{missing(noPatch, "web")}},
-		"the name":      {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Name = "page" }, missingTexts{missing(noPatch, "page")}},
-		"http to exec": {func(m *v1alpha1.PodProbeMarker) {
+		"no change":        {func(*v1alpha1.PodProbeMarker) {}, nil},
+		"label":            {func(m *v1alpha1.PodProbeMarker) { m.Labels = map[string]string{"a": "b"} }, nil},
+		"finalizer":        {func(m *v1alpha1.PodProbeMarker) { m.Finalizers = []string{v1alpha1.PodProbeMarkerFinalizer} }, nil},
+		"removed probe":    {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[:1] }, nil},
+		"reordered probes": {func(m *v1alpha1.PodProbeMarker) { p := m.Spec.Probes; p[0], p[1] = p[1], p[0] }, nil},
+		"command":          {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
+		"container":        {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
+		"port":             {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.HTTPGet.Port = intstr.FromInt32(81) }, missingTexts{missing(noPatch, "web")}},
+		"condition type":   {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").PodConditionType = "game.io/x" }, missingTexts{missing(noPatch, "web")}},
+		"name":             {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Name = "page" }, missingTexts{missing(noPatch, "page")}},
+		"httpGet to exec": {func(m *v1alpha1.PodProbeMarker) {
 			probe(m, "web").Probe.ProbeHandler = probe(m, "busy").Probe.ProbeHandler
 		}, missingTexts{missing(noExec, "web"), missing(noPatch, "web")}},
-		"one probe more": {func(m *v1alpha1.PodProbeMarker) {
+		"added probe": {func(m *v1alpha1.PodProbeMarker) {
 			m.Spec.Probes = append(m.Spec.Probes, *execProbe().Build())
 			m.Spec.Probes[2].Name = "more"
 		}, missingTexts{missing(noExec, "more"), missing(noPatch, "more")}},
-		"the period": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.PeriodSeconds = 1 }, missingTexts{missing(noPatch, "web")}},
+		"period": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.PeriodSeconds = 1 }, missingTexts{missing(noPatch, "web")}},
 	} {
 		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "change-" + strings.ReplaceAll(name, " ", "-")}
 		for mode, a := range authors(t, user, server.User(t, user.Name)) {
@@ -253,7 +253,7 @@ func TestAuthorOfAChange(t *testing.T) {
 				if err := server.Client.Create(t.Context(), marker); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the answer", func(ctx context.Context) error {
+				eventually(t, "response", func(ctx context.Context) error {
 					edited := marker.DeepCopy()
 					test.edit(edited)
 					return a.check(a.Update(ctx, edited), test.want...)
@@ -263,7 +263,7 @@ func TestAuthorOfAChange(t *testing.T) {
 	}
 }
 
-func TestStatusNeedsNoFurtherRights(t *testing.T) {
+func TestStatusNeedsNoOtherRights(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "status"}
@@ -274,15 +274,15 @@ func TestStatusNeedsNoFurtherRights(t *testing.T) {
 			if err := server.Client.Create(t.Context(), marker); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the answer", func(ctx context.Context) error {
+			eventually(t, "response", func(ctx context.Context) error {
 				return a.check(a.Status().Patch(ctx, marker.DeepCopy(), env.MergePatch(`{"status": {"matchedPods": 3}}`)))
 			})
 		})
 	}
 }
 
-// TestManagerWritesFinalizersAlone uses the manager's own account and role.
-func TestManagerWritesFinalizersAlone(t *testing.T) {
+// TestManagerWritesOnlyFinalizers uses the manager's service account and role.
+func TestManagerWritesOnlyFinalizers(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
 	manager, warned := clientOf(t, server, server.ServiceAccount(t, env.SystemNamespace, "seamark-manager", nil))
@@ -300,16 +300,16 @@ func TestManagerWritesFinalizersAlone(t *testing.T) {
 	if texts := warned.take(); len(texts) > 0 {
 		t.Errorf("warnings: %q", texts)
 	}
-	// A manager that is taken over can't have commands of its own run by a marker.
+	// A compromised manager can't run its own commands with a marker.
 	err := manager.Patch(t.Context(), marker.DeepCopy(), client.RawPatch("application/json-patch+json",
 		[]byte(`[{"op": "replace", "path": "/spec/probes/0/probe/exec/command", "value": ["/other"]}]`)))
-	if err := wants("may not create pods/exec")(err); err != nil {
+	if err := rejectedWith("may not create pods/exec")(err); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestLargestMarker writes what the schema allows at most, twice, so that each probe is
-// compared with each: the policy stays within the API server's budget for it.
+// TestLargestMarker creates and updates a marker of the maximum size, so that the policy compares
+// each probe with each. The policy stays within the API server's cost budget.
 func TestLargestMarker(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
@@ -333,7 +333,7 @@ func TestLargestMarker(t *testing.T) {
 	}
 	text := strings.Repeat("n", 251) + "00 and 31 more"
 	eventually(t, "create", func(ctx context.Context) error {
-		return wants(text)(a.Create(ctx, large("x")))
+		return rejectedWith(text)(a.Create(ctx, large("x")))
 	})
 	marker := large("x")
 	if err := server.Client.Create(t.Context(), marker); err != nil {
@@ -341,16 +341,16 @@ func TestLargestMarker(t *testing.T) {
 	}
 	edited := marker.DeepCopy()
 	edited.Spec = large("y").Spec
-	if err := wants(text)(a.Update(t.Context(), edited)); err != nil {
+	if err := rejectedWith(text)(a.Update(t.Context(), edited)); err != nil {
 		t.Error(err)
 	}
 	marker.Labels = map[string]string{"a": "b"}
 	if err := a.Update(t.Context(), marker); err != nil {
-		t.Errorf("a label: %v", err)
+		t.Errorf("add a label: %v", err)
 	}
 }
 
-// TestChangedSelector is for CRDs without Seamark's rules, which let a selector change.
+// TestChangedSelector covers CRDs without Seamark's rules, which allow a selector to change.
 func TestChangedSelector(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.UpstreamCRDs())
@@ -363,7 +363,7 @@ func TestChangedSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{noExec(user.Name, namespace, "busy"), noPatch(user.Name, namespace, "busy")}
-	eventually(t, "the warnings", func(ctx context.Context) error {
+	eventually(t, "warnings", func(ctx context.Context) error {
 		edited := marker.DeepCopy()
 		edited.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
 		if err := c.Update(ctx, edited, client.DryRunAll); err != nil {

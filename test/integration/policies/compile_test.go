@@ -17,8 +17,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// oldestSupported is the version of Kubernetes in which all expressions must compile. An
-// API server takes in new ones only if the version before it knows all of them as well.
+// oldestSupported is the version of Kubernetes in which all expressions must compile: an API
+// server accepts a new expression only if the previous version can compile it too.
 func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
 
 func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
@@ -55,7 +55,7 @@ func compile(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A message's expression has no authorizer.
+	// Message expressions have no authorizer.
 	full, message := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, plugincel.OptionalVariableDeclarations{}
 	for _, v := range policy.Spec.Variables {
 		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, full, environment.NewExpressions)

@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// securityDoc returns the lines of docs/security.md, and the folder of the module.
+// securityDoc returns the lines of docs/security.md and the root of the module.
 func securityDoc(t *testing.T) (lines []string, root string) {
 	t.Helper()
 	root, err := env.ModuleRoot()
@@ -33,7 +33,7 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 	return strings.Split(string(text), "\n"), root
 }
 
-// TestDocumentedGrants holds the table of grants to the roles that are installed.
+// TestDocumentedGrants compares the table of grants with the installed roles.
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
@@ -79,8 +79,8 @@ func TestDocumentedGrants(t *testing.T) {
 	}
 }
 
-// accountOf returns the program whose service account has a role of the name. The roles
-// of users are nobody's.
+// accountOf returns the program whose service account is bound to the role. Roles for users
+// belong to no program.
 func accountOf(role string) (string, bool) {
 	switch role {
 	case "seamark-agent":
@@ -92,13 +92,13 @@ func accountOf(role string) (string, bool) {
 	}
 }
 
-// TestDocumentedProofs holds the names of tests in the document to tests that exist.
-func TestDocumentedProofs(t *testing.T) {
+// TestDocumentedTestsExist checks that the tests in the document exist.
+func TestDocumentedTestsExist(t *testing.T) {
 	t.Parallel()
 	lines, root := securityDoc(t)
 	named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(strings.Join(lines, "\n"), -1)
 	if len(named) == 0 {
-		t.Fatal("docs/security.md names no test")
+		t.Fatal("docs/security.md refers to no test")
 	}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	exists := map[string]bool{}
@@ -119,7 +119,7 @@ func TestDocumentedProofs(t *testing.T) {
 	}
 	for _, name := range named {
 		if !exists[name] {
-			t.Errorf("docs/security.md names %s, which is no test", name)
+			t.Errorf("docs/security.md refers to %s, which does not exist", name)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies_test holds a real API server, with real tokens and users, to the
-// admission policies of config/policies.
+// Package policies_test tests the admission policies in config/policies with a real API server,
+// tokens and users.
 package policies_test
 
 import (
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	env.Main(m, func(e *env.Env) { server = e })
 }
 
-// install creates the objects of a folder below config/, where they are not there yet.
+// install creates the objects of a folder below config/ that do not exist yet.
 func install(t *testing.T, e *env.Env, folder string) {
 	t.Helper()
 	objects, err := env.ReadManifests("config/" + folder)
@@ -41,17 +41,17 @@ func install(t *testing.T, e *env.Env, folder string) {
 	e.Apply(t, objects...)
 }
 
-// warnings keeps the warnings that the API server sends with its answers.
+// warnings keeps the warnings in the API server's responses.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string
 }
 
-// HandleWarningHeaderWithContext is the client's call for each warning.
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// What comes before is which policy and binding speak.
+	// Remove the names of the policy and the binding.
 	if _, after, found := strings.Cut(text, "with binding '"); found {
 		_, text, _ = strings.Cut(after, "': ")
 	}
@@ -67,7 +67,7 @@ func (w *warnings) take() []string {
 	return texts
 }
 
-// clientOf returns a client with the configuration, and what it is warned of.
+// clientOf returns a client with the configuration, and its warnings.
 func clientOf(t *testing.T, e *env.Env, config *rest.Config) (client.Client, *warnings) {
 	t.Helper()
 	warned := &warnings{}
@@ -80,7 +80,7 @@ func clientOf(t *testing.T, e *env.Env, config *rest.Config) (client.Client, *wa
 	return c, warned
 }
 
-// grant gives the user the rules in the namespace.
+// grant grants the user the rules in the namespace.
 func grant(t *testing.T, e *env.Env, namespace string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.Role{
@@ -100,8 +100,8 @@ func grant(t *testing.T, e *env.Env, namespace string, subject rbacv1.Subject, r
 	}
 }
 
-// eventually waits until check returns nil: the API server sees new roles, policies and
-// bindings by watches, a moment after their creation.
+// eventually waits until check returns nil: the API server watches roles, policies and
+// bindings, so new ones take effect with a short delay.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, what, check)

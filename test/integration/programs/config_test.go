@@ -24,8 +24,8 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// makeNode makes a node, which goes with the test.
-func makeNode(t *testing.T, name string) {
+// createNode creates a node, which is deleted when the test ends.
+func createNode(t *testing.T, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := shared.Client.Create(t.Context(), node); err != nil {
@@ -40,8 +40,8 @@ func makeNode(t *testing.T, name string) {
 	})
 }
 
-// makePod makes a running pod with the label app=game and returns it as stored.
-func makePod(t *testing.T, namespace, name, node string) *corev1.Pod {
+// createPod creates a running pod with the label app=game and returns it as stored.
+func createPod(t *testing.T, namespace, name, node string) *corev1.Pod {
 	t.Helper()
 	pod, err := env.CreatePod(t.Context(), shared.Client, builders.Pod(namespace, name).Label("app", "game").Node(node).Build())
 	if err != nil {
@@ -50,7 +50,7 @@ func makePod(t *testing.T, namespace, name, node string) *corev1.Pod {
 	return pod
 }
 
-func makeMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
+func createMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	t.Helper()
 	marker := builder.Unsaved().Build()
 	if err := shared.Client.Create(t.Context(), marker); err != nil {
@@ -59,7 +59,7 @@ func makeMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProb
 	return marker
 }
 
-// hasPlan waits until the node's plan has that many pods, and returns it.
+// hasPlan waits until the node's plan has that many pods and returns it.
 func hasPlan(t *testing.T, node string, pods int) *v1alpha1.NodePodProbe {
 	t.Helper()
 	npp := &v1alpha1.NodePodProbe{}
@@ -76,13 +76,13 @@ func hasPlan(t *testing.T, node string, pods int) *v1alpha1.NodePodProbe {
 	return npp
 }
 
-// The defaults of the file reach the plan, a flag wins over the file, and what is in force
-// is logged once.
+// TestConfigurationFile checks that the defaults of the file reach the plan, that a flag takes
+// precedence over the file, and that the effective configuration is logged once.
 func TestConfigurationFile(t *testing.T) {
 	namespace, node := shared.Namespace(t), "configured"
-	makeNode(t, node)
-	makePod(t, namespace, "a", node)
-	marker := makeMarker(t, builders.Marker(namespace, "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")))
+	createNode(t, node)
+	createPod(t, namespace, "a", node)
+	marker := createMarker(t, builders.Marker(namespace, "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")))
 	manager := startManager(t, `
 probeDefaults: {initialDelaySeconds: 7, periodSeconds: 1, timeoutSeconds: 2, successThreshold: 1, failureThreshold: 4}
 logging: {verbosity: 10, format: json}
@@ -96,10 +96,10 @@ logging: {verbosity: 10, format: json}
 	}
 	const effective = `"configuration":\{.*"failureThreshold":4.*"featureGates":\{"EnablePodProbeMarkerOnServerless":false,"PodProbeMarkerGate":true\}`
 	if lines := manager.logged(effective); len(lines) != 1 {
-		t.Errorf("%d lines have the configuration, want 1", len(lines))
+		t.Errorf("%d lines log the configuration, want 1", len(lines))
 	}
 	if lines := manager.logged(`"level":"DEBUG"`); len(lines) != 0 {
-		t.Errorf("level of the flag -v=0, and yet: %s", lines[0])
+		t.Errorf("debug message despite the flag -v=0: %s", lines[0])
 	}
 	if err := shared.Client.Delete(t.Context(), marker); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ logging: {verbosity: 10, format: json}
 	hasPlan(t, node, 0)
 }
 
-// Each controller works on as many objects at once as the file says.
+// TestConcurrency checks that each controller has as many workers as the file sets.
 func TestConcurrency(t *testing.T) {
 	manager := startManager(t, "controllers: {nodeProbe: {concurrency: 3}, podMark: {concurrency: 5}, marker: {concurrency: 7}}", "-v=2")
 	for controller, workers := range map[string]int{"nodeprobe": 3, "podmark": 5, "marker": 7} {
@@ -120,8 +120,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// With the gate off no controller runs: a new node gets no plan, whose absence a manager
-// with the gate on makes good at once.
+// TestGateOff checks that no controller runs with the feature gate disabled: a new node gets no
+// plan until a manager with the gate enabled starts.
 func TestGateOff(t *testing.T) {
 	health := env.FreeAddress(t)
 	off := startManager(t, "featureGates: {PodProbeMarkerGate: false}", "--health-probe-bind-address="+health)
@@ -131,23 +131,23 @@ func TestGateOff(t *testing.T) {
 		}
 		return "", nil
 	})
-	makeNode(t, "ungated")
+	createNode(t, "ungated")
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := shared.Client.Get(ctx, client.ObjectKey{Name: "ungated"}, &v1alpha1.NodePodProbe{})
 		return !apierrors.IsNotFound(err), err
 	})
 	if !apierrors.IsNotFound(err) && !wait.Interrupted(err) {
-		t.Errorf("a NodePodProbe is made, or can't be read: %v", err)
+		t.Errorf("a NodePodProbe was created, or can't be read: %v", err)
 	}
 	if lines := off.logged("level=INFO.*PodProbeMarkerGate is off"); len(lines) != 1 {
-		t.Errorf("%d lines say that the gate is off, want 1", len(lines))
+		t.Errorf("%d lines log that the gate is off, want 1", len(lines))
 	}
 	off.stop()
 	startManager(t, "", "--feature-gates=PodProbeMarkerGate=true")
 	hasPlan(t, "ungated", 0)
 }
 
-// Profiles are served where the configuration says, and there alone.
+// TestProfiles checks that profiles are served only at the configured address.
 func TestProfiles(t *testing.T) {
 	manager, agent, metrics := env.FreeAddress(t), env.FreeAddress(t), env.FreeAddress(t)
 	startManager(t, "pprof: {bindAddress: \""+manager+"\"}")
@@ -162,10 +162,10 @@ func TestProfiles(t *testing.T) {
 			return "", nil
 		})
 		if answer := get(t.Context(), address, "/metrics"); !strings.HasPrefix(answer, "404") {
-			t.Errorf("/metrics beside the profiles: %s", answer)
+			t.Errorf("/metrics at the address of the profiles: %s", answer)
 		}
 	}
 	if answer := get(t.Context(), metrics, "/debug/pprof/"); !strings.HasPrefix(answer, "404") {
-		t.Errorf("profiles beside the metrics: %s", answer)
+		t.Errorf("profiles at the address of the metrics: %s", answer)
 	}
 }

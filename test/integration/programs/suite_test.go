@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs_test runs the manager and the agent as programs, with configuration
+// Package programs_test runs the programs of the manager and the agent, with configuration
 // files and flags, against a real API server and a container runtime whose containers are
-// entries in a map. What they log is what they would log in a cluster.
+// entries in a map. It checks their logs.
 package programs_test
 
 import (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "seamark-programs-")
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "make a folder for the programs:", err)
+			fmt.Fprintln(os.Stderr, "create a folder for the programs:", err)
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
@@ -52,15 +52,15 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program is a program that runs.
+// program is a running program.
 type program struct {
 	t   *testing.T
 	log string
 	cmd *exec.Cmd
 }
 
-// start runs a program until the test ends, with the rights that config/rbac gives it. The
-// configuration is what its file says below apiVersion and kind.
+// start runs a program until the test ends, with the rights that config/rbac grants it.
+// configuration is the content of its file without apiVersion and kind.
 func start(t *testing.T, name, kind, configuration string, args ...string) *program {
 	t.Helper()
 	config := shared.Component(t, name)
@@ -86,28 +86,28 @@ func start(t *testing.T, name, kind, configuration string, args ...string) *prog
 	return p
 }
 
-// startManager runs a manager that works at once.
+// startManager runs a manager without leader election.
 func startManager(t *testing.T, configuration string, args ...string) *program {
 	t.Helper()
 	return start(t, "seamark-manager", "ManagerConfiguration", configuration,
 		append([]string{"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)...)
 }
 
-// stop ends the program as a kubelet does.
+// stop interrupts the program and waits for it.
 func (p *program) stop() {
 	if p.cmd.ProcessState != nil {
 		return
 	}
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	if err := p.cmd.Wait(); err != nil {
-		p.t.Errorf("%s ended: %v", p.cmd.Path, err)
+		p.t.Errorf("run %s: %v", p.cmd.Path, err)
 	}
 	if p.t.Failed() {
 		p.t.Logf("log of %s:\n%s", filepath.Base(p.cmd.Path), strings.Join(p.lines(), "\n"))
 	}
 }
 
-// lines are the lines that it has logged.
+// lines returns the lines of the log.
 func (p *program) lines() []string {
 	content, err := os.ReadFile(p.log)
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *program) lines() []string {
 	return strings.Split(strings.TrimSpace(string(content)), "\n")
 }
 
-// logged returns the lines that match.
+// logged returns the lines that match the expression.
 func (p *program) logged(expression string) []string {
 	matches := regexp.MustCompile(expression).MatchString
 	var found []string
@@ -128,7 +128,7 @@ func (p *program) logged(expression string) []string {
 	return found
 }
 
-// get returns the status and the body, or what went wrong.
+// get returns the status and the body, or the error.
 func get(ctx context.Context, address, path string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {

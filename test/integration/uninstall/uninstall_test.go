@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall_test runs an uninstall against a real API server, with the rights that
-// the manager's service account and the chart's hook give it.
+// Package uninstall_test runs an uninstall against a real API server, with the rights of the
+// manager's service account and of the chart's hook.
 package uninstall_test
 
 import (
@@ -37,11 +37,11 @@ import (
 const (
 	system = env.SystemNamespace
 	name   = "seamark-manager"
-	// foreign is a finalizer of somebody else.
+	// foreign is a finalizer of another owner.
 	foreign = "example.com/held"
 )
 
-// TestUninstall takes everything off, twice.
+// TestUninstall uninstalls twice: the second run finds nothing to do.
 func TestUninstall(t *testing.T) {
 	e := env.Start(t)
 	config := identity(t, e)
@@ -116,20 +116,20 @@ func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 	var plans v1alpha1.NodePodProbeList
 	must(t, e.Client.List(t.Context(), &plans))
 	if len(plans.Items) > 0 {
-		t.Errorf("%d NodePodProbes are left", len(plans.Items))
+		t.Errorf("%d NodePodProbes remain", len(plans.Items))
 	}
 	deployment := &appsv1.Deployment{}
 	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, deployment))
 	if *deployment.Spec.Replicas != 0 {
-		t.Errorf("the managers have %d replicas, want 0", *deployment.Spec.Replicas)
+		t.Errorf("the Deployment has %d replicas, want 0", *deployment.Spec.Replicas)
 	}
 	err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, &coordinationv1.Lease{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("reading the lease: %v, want not found", err)
+		t.Errorf("get the lease: %v, want not found", err)
 	}
 }
 
-// TestHeldLease writes nothing while a manager leads, and says who.
+// TestHeldLease checks that nothing is written while a manager holds the lease.
 func TestHeldLease(t *testing.T) {
 	e := env.Start(t)
 	config := identity(t, e)
@@ -146,17 +146,18 @@ func TestHeldLease(t *testing.T) {
 	defer cancel()
 	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
 	if err == nil || !strings.Contains(err.Error(), `held by "stray": out of time`) {
-		t.Errorf("error %v, want one that names the lease's holder", err)
+		t.Errorf("error %v, want one that names the holder of the lease", err)
 	}
 	pod := &corev1.Pod{}
 	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
 	if pod.Labels["busy"] != "true" {
-		t.Errorf("labels %v: the mark is off", pod.Labels)
+		t.Errorf("labels %v: the mark was removed", pod.Labels)
 	}
 }
 
-// TestManagerThatRuns writes nothing while a manager runs, whether or not it holds the lease.
-func TestManagerThatRuns(t *testing.T) {
+// TestRunningManager checks that nothing is written while a manager runs, even if it does not
+// hold the lease.
+func TestRunningManager(t *testing.T) {
 	e := env.Start(t)
 	config := identity(t, e)
 	namespace := e.Namespace(t)
@@ -175,7 +176,7 @@ func TestManagerThatRuns(t *testing.T) {
 	pod := &corev1.Pod{}
 	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
 	if pod.Labels["busy"] != "true" {
-		t.Errorf("labels %v: the mark is off", pod.Labels)
+		t.Errorf("labels %v: the mark was removed", pod.Labels)
 	}
 
 	manager.Status.Phase = corev1.PodFailed
@@ -187,7 +188,7 @@ func TestManagerThatRuns(t *testing.T) {
 	}
 }
 
-// TestNothingInstalled finds nothing to do on a cluster that has no CRDs either.
+// TestNothingInstalled uninstalls from a cluster without CRDs.
 func TestNothingInstalled(t *testing.T) {
 	e := env.Start(t, env.NoCRDs())
 	summary, err := uninstall.Run(t.Context(), options(identity(t, e), &bytes.Buffer{}))
@@ -203,7 +204,7 @@ func options(config *rest.Config, out *bytes.Buffer) uninstall.Options {
 	return uninstall.Options{Config: config, Namespace: system, Name: name, Identity: "test", Out: out}
 }
 
-// identity gives the manager's rights, and those of the hook.
+// identity returns a configuration with the rights of the manager and of the hook.
 func identity(t *testing.T, e *env.Env) *rest.Config {
 	t.Helper()
 	config := e.Component(t, name)
@@ -236,7 +237,7 @@ func createDeployment(t *testing.T, e *env.Env) {
 	}))
 }
 
-// createMarked makes a pod with marks of Seamark's, in a phase where one is given.
+// createMarked creates a pod with marks, in the phase if one is given.
 func createMarked(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks, phase ...corev1.PodPhase) {
 	t.Helper()
 	pod := plain(builder)
@@ -251,7 +252,7 @@ func createMarked(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks 
 	must(t, err)
 }
 
-// createInherited makes a pod whose marks OpenKruise has made before Seamark did.
+// createInherited creates a pod whose marks OpenKruise set before Seamark.
 func createInherited(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks) {
 	t.Helper()
 	pod := plain(builder)
@@ -268,7 +269,7 @@ func createInherited(t *testing.T, e *env.Env, builder *builders.PodBuilder, mar
 	must(t, err)
 }
 
-// plain returns the pod as one creates it.
+// plain returns the pod as a user creates it.
 func plain(builder *builders.PodBuilder) *corev1.Pod {
 	pod := builder.Build()
 	pod.UID, pod.ResourceVersion = "", ""

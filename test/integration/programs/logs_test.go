@@ -25,16 +25,17 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// storyOf is the expression that docs/logs.md gives to grep with.
-func storyOf(pod *corev1.Pod) string {
+// logPattern returns the expression for grep in docs/logs.md.
+func logPattern(pod *corev1.Pod) string {
 	return fmt.Sprintf(`pod"?[=:]"?%s/%s("| |$)`, pod.Namespace, pod.Name)
 }
 
-// What became of a pod stands in the lines with its name, and in no others.
-func TestStoryOfAPod(t *testing.T) {
+// TestLogLinesOfAPod checks that exactly the lines with a pod's name describe what happened to
+// it.
+func TestLogLinesOfAPod(t *testing.T) {
 	namespace, node := shared.Namespace(t), "told"
-	makeNode(t, node)
-	game, other := makePod(t, namespace, "game", node), makePod(t, namespace, "game-0", node)
+	createNode(t, node)
+	game, other := createPod(t, namespace, "game", node), createPod(t, namespace, "game-0", node)
 	runtime := critest.New(t, critest.Streamed)
 	for _, pod := range []*corev1.Pod{game, other} {
 		id := runtime.Create(probeid.Container{PodUID: pod.UID, Name: "main"}, 0)
@@ -49,36 +50,36 @@ func TestStoryOfAPod(t *testing.T) {
 		"--node-name="+node, "--metrics-bind-address=0", "-v=4")
 
 	exec := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"ask"}}}
-	marker := makeMarker(t, builders.Marker(namespace, "idle").Probe(builders.Probe("p").Handler(exec).
+	marker := createMarker(t, builders.Marker(namespace, "idle").Probe(builders.Probe("p").Handler(exec).
 		Condition("game.io/idle").Label(v1alpha1.ProbeSucceeded, "idle", "true")))
-	hasStory(t, agent, game, "Wrote event", 1)
-	hasStory(t, manager, game, "Marked pod", 1)
+	logs(t, agent, game, "Wrote event", 1)
+	logs(t, manager, game, "Marked pod", 1)
 	code.Store(1)
-	hasStory(t, agent, game, "Wrote event", 2)
-	hasStory(t, manager, game, "Marked pod", 2)
+	logs(t, agent, game, "Wrote event", 2)
+	logs(t, manager, game, "Marked pod", 2)
 	if err := shared.Client.Delete(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
 	hasPlan(t, node, 0)
-	hasStory(t, manager, game, "Unmarked pod", 1)
-	hasStory(t, agent, game, "No longer probing pod", 1)
+	logs(t, manager, game, "Unmarked pod", 1)
+	logs(t, agent, game, "No longer probing pod", 1)
 
-	told := story(manager, game, "DEBUG v=1")
-	// Both follow from the marker's end, in parallel.
-	slices.Sort(told[max(0, len(told)-2):])
-	compare(t, "writes of the manager", told, []string{
+	writes := logLines(manager, game, "DEBUG v=1")
+	// Both follow from the deletion of the marker, in parallel.
+	slices.Sort(writes[max(0, len(writes)-2):])
+	compare(t, "writes of the manager", writes, []string{
 		`Planned pod node=told probes=1`,
 		`Marked pod set="[condition game.io/idle label idle]" removed=[]`,
 		`Marked pod set="[condition game.io/idle]" removed="[label idle]"`,
 		`Unmarked pod set=[] removed="[condition game.io/idle]"`,
 		`Unplanned pod node=told`,
 	})
-	compare(t, "changes of state", story(manager, game, "INFO"), nil)
-	compare(t, "changes of state", story(agent, game, "INFO"), []string{
+	compare(t, "state changes", logLines(manager, game, "INFO"), nil)
+	compare(t, "state changes", logLines(agent, game, "INFO"), []string{
 		`Probe changed state node=told marker=NAMESPACE/idle probe=idle#p container=main from=none to=Succeeded message="as told"`,
 		`Probe changed state node=told marker=NAMESPACE/idle probe=idle#p container=main from=Succeeded to=Failed message="as told"`,
 	})
-	compare(t, "writes of the agent", story(agent, game, "DEBUG v=1"), []string{
+	compare(t, "writes of the agent", logLines(agent, game, "DEBUG v=1"), []string{
 		`Reported state node=told probe=idle#p state=Succeeded`,
 		`Wrote event node=told reason=KruiseProbeSucceeded`,
 		`Reported state node=told probe=idle#p state=Failed`,
@@ -86,8 +87,8 @@ func TestStoryOfAPod(t *testing.T) {
 	})
 	for _, p := range []*program{manager, agent} {
 		for _, line := range p.lines() {
-			if regexp.MustCompile(`[^-\w]game[^-\w.]`).MatchString(line) && !regexp.MustCompile(storyOf(game)).MatchString(line) {
-				t.Errorf("a line on the pod lacks its name as one value: %s", line)
+			if regexp.MustCompile(`[^-\w]game[^-\w.]`).MatchString(line) && !regexp.MustCompile(logPattern(game)).MatchString(line) {
+				t.Errorf("a line about the pod does not have its name as one value: %s", line)
 			}
 		}
 	}
@@ -96,22 +97,22 @@ func TestStoryOfAPod(t *testing.T) {
 	}
 }
 
-// hasStory waits until that many lines on the pod have the message.
-func hasStory(t *testing.T, p *program, pod *corev1.Pod, message string, times int) {
+// logs waits until the message is logged that many times for the pod.
+func logs(t *testing.T, p *program, pod *corev1.Pod, message string, times int) {
 	t.Helper()
 	await.Until(t, fmt.Sprintf("%q is logged %d times", message, times), func(context.Context) (string, error) {
-		if got := len(p.logged(`msg="` + message + `".*` + storyOf(pod))); got < times {
+		if got := len(p.logged(`msg="` + message + `".*` + logPattern(pod))); got < times {
 			return fmt.Sprintf("%d times", got), nil
 		}
 		return "", nil
 	})
 }
 
-// story returns the lines on the pod of a level: their messages and what sets them apart.
-func story(p *program, pod *corev1.Pod, level string) []string {
+// logLines returns the lines of a level about the pod, without values that differ between runs.
+func logLines(p *program, pod *corev1.Pod, level string) []string {
 	noise := regexp.MustCompile(`^time=\S+ level=(\w+)( v=\d)? msg=| (logger|controller|reconcileID|pod|podUID)=\S+`)
 	var lines []string
-	for _, line := range p.logged(storyOf(pod)) {
+	for _, line := range p.logged(logPattern(pod)) {
 		if strings.Contains(line, "level="+level+" ") {
 			line = strings.ReplaceAll(noise.ReplaceAllString(line, ""), pod.Namespace, "NAMESPACE")
 			message, rest, _ := strings.Cut(strings.TrimPrefix(line, `"`), `"`)

@@ -13,21 +13,21 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// refusal is a change of the valid marker that makes it invalid in one way.
-type refusal struct {
+// rejection is a change that makes the valid marker invalid for one reason.
+type rejection struct {
 	edits []edit
-	// field is the path of the field that the answer names.
+	// field is the path of the field in the response.
 	field string
-	// says are words of the answer that name what is allowed.
+	// says holds parts of the message, which describes what is allowed.
 	says []string
 }
 
-func one(path string, value any, says ...string) refusal {
-	return refusal{edits: []edit{{path, value}}, field: path, says: says}
+func one(path string, value any, says ...string) rejection {
+	return rejection{edits: []edit{{path, value}}, field: path, says: says}
 }
 
-// at is a refusal that the API server reports at another field than the edited one.
-func (r refusal) at(field string) refusal {
+// at sets the field of the response if it is not the edited field.
+func (r rejection) at(field string) rejection {
 	r.field = field
 	return r
 }
@@ -37,17 +37,17 @@ const (
 	annotation = "spec.probes[0].markerPolicy[0].annotations"
 )
 
-func refusals() map[string]refusal {
-	all := map[string]refusal{}
-	for _, some := range []map[string]refusal{
-		selectorRefusals(), probeRefusals(), handlerRefusals(), networkRefusals(), markRefusals(),
+func rejections() map[string]rejection {
+	all := map[string]rejection{}
+	for _, some := range []map[string]rejection{
+		selectorRejections(), probeRejections(), handlerRejections(), networkRejections(), markRejections(),
 	} {
 		maps.Copy(all, some)
 	}
 	return all
 }
 
-func selectorRefusals() map[string]refusal {
+func selectorRejections() map[string]rejection {
 	const (
 		selector   = "spec.selector"
 		expression = "spec.selector.matchExpressions[0]"
@@ -56,7 +56,7 @@ func selectorRefusals() map[string]refusal {
 		name       = "DNS name and '/', then 1 to 63 letters"
 	)
 	long := strings.Repeat("a", 64)
-	return map[string]refusal{
+	return map[string]rejection{
 		"no spec":                         one("spec", remove{}, "Required value"),
 		"no selector":                     one(selector, remove{}, "Required value"),
 		"selector null":                   one(selector, nil, "Required value"),
@@ -85,13 +85,13 @@ func selectorRefusals() map[string]refusal {
 	}
 }
 
-func probeRefusals() map[string]refusal {
+func probeRejections() map[string]rejection {
 	const (
 		probe      = "spec.probes[0]"
 		shape      = "must be letters, digits, '-', '_', '.' and '/'"
 		nativeType = "must not be a condition type that Kubernetes sets"
 	)
-	all := map[string]refusal{
+	all := map[string]rejection{
 		"no probes":                    one("spec.probes", remove{}, "Required value"),
 		"probes empty":                 one("spec.probes", []any{}, "at least 1"),
 		"too many probes":              one("spec.probes", manyProbes(33), "32"),
@@ -126,13 +126,13 @@ func probeRefusals() map[string]refusal {
 	return all
 }
 
-func handlerRefusals() map[string]refusal {
+func handlerRejections() map[string]rejection {
 	const (
 		probe   = "spec.probes[0].probe"
 		handler = "must have exactly one of exec, httpGet, tcpSocket and grpc"
 		program = "must hold the program to run and its arguments"
 	)
-	all := map[string]refusal{
+	all := map[string]rejection{
 		"no handler":         one(probe, map[string]any{"periodSeconds": 5}, handler),
 		"probe empty":        one(probe, map[string]any{}, handler),
 		"two handlers":       one(probe+".tcpSocket", map[string]any{"port": 1}, handler).at(probe),
@@ -152,7 +152,7 @@ func handlerRefusals() map[string]refusal {
 	return all
 }
 
-func networkRefusals() map[string]refusal {
+func networkRejections() map[string]rejection {
 	const (
 		http = "spec.probes[1].probe.httpGet"
 		tcp  = "spec.probes[2].probe.tcpSocket"
@@ -160,7 +160,7 @@ func networkRefusals() map[string]refusal {
 		host = "must not be set: the probe goes to the pod's own address"
 		port = "must be a number from 1 to 65535 or the name of a port"
 	)
-	all := map[string]refusal{
+	all := map[string]rejection{
 		"httpGet host":               one(http+".host", "example.com", host, "header Host"),
 		"tcpSocket host":             one(tcp+".host", "127.0.0.1", host),
 		"httpGet without port":       one(http+".port", remove{}, "Required value"),
@@ -191,13 +191,13 @@ func networkRefusals() map[string]refusal {
 	return all
 }
 
-func markRefusals() map[string]refusal {
+func markRejections() map[string]rejection {
 	const (
 		policy = "spec.probes[0].markerPolicy"
 		name   = "must have qualified names as keys"
 	)
 	long := strings.Repeat("a", 64)
-	return map[string]refusal{
+	return map[string]rejection{
 		"policy without state":       one(policy+"[0].state", remove{}, "Required value"),
 		"policy state Unknown":       one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
 		"policy state in lower case": one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
@@ -219,13 +219,13 @@ func markRefusals() map[string]refusal {
 	}
 }
 
-func TestBadMarkersAreRefused(t *testing.T) {
+func TestInvalidMarkersAreRejected(t *testing.T) {
 	t.Parallel()
 	namespace := server.Namespace(t)
 	if err := create(t.Context(), marker(t, namespace)); err != nil {
-		t.Fatal("the marker that the cases change is refused itself:", err)
+		t.Fatal("the unchanged marker is rejected:", err)
 	}
-	for name, test := range refusals() {
+	for name, test := range rejections() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := create(t.Context(), marker(t, namespace, test.edits...))
@@ -234,21 +234,21 @@ func TestBadMarkersAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(got) != 1 {
-				t.Fatalf("the API server gives %d reasons, want one: %v", len(got), got)
+				t.Fatalf("the response has %d causes, want one: %v", len(got), got)
 			}
 			if got[0].Field != test.field {
-				t.Errorf("the API server names field %q, want %q", got[0].Field, test.field)
+				t.Errorf("the response has field %q, want %q", got[0].Field, test.field)
 			}
 			for _, words := range test.says {
 				if !strings.Contains(got[0].Message, words) {
-					t.Errorf("the API server says %q, want the words %q", got[0].Message, words)
+					t.Errorf("message %q, want it to contain %q", got[0].Message, words)
 				}
 			}
 		})
 	}
 }
 
-func TestUnknownFieldsAreRefusedWhenStrict(t *testing.T) {
+func TestStrictValidationRejectsUnknownFields(t *testing.T) {
 	t.Parallel()
 	err := create(t.Context(), marker(t, server.Namespace(t), edit{"spec.probes[0].probe.exec.comand", []any{"a"}}))
 	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.probes[0].probe.exec.comand"`) {
