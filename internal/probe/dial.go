@@ -5,7 +5,7 @@ package probe
 
 import "net"
 
-// Dialer returns a dialer for probe connections. Their peers read the end of the stream
-// as from any other client, and their local ports are free as soon as the peers have
-// confirmed it: a thousand probes a second leave no ports waiting.
+// Dialer returns a dialer for probe connections. Peers read a regular end of the stream,
+// and the local port is free as soon as the peer confirms it: 1,000 probes per second leave
+// no ports in TIME_WAIT.
 func Dialer() *net.Dialer { return &net.Dialer{Control: shortLinger} }

@@ -13,9 +13,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// TestDialerLeavesNoPortWaiting opens and closes many connections to servers that close
-// after the prober, the worst case for the prober's ports.
-func TestDialerLeavesNoPortWaiting(t *testing.T) {
+// TestDialerLeavesNoPortInTimeWait closes many connections before the server does, which
+// is the worst case for the local ports.
+func TestDialerLeavesNoPortInTimeWait(t *testing.T) {
 	const rounds = 200
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDialerLeavesNoPortWaiting(t *testing.T) {
 	}
 	for range rounds {
 		if err := <-ends; err != nil {
-			t.Errorf("the server reads %v, want the end of the stream", err)
+			t.Errorf("server read error = %v, want end of stream", err)
 		}
 	}
 	if waiting := countWaiting(t, listener.Addr().(*net.TCPAddr).Port); waiting > 0 {
@@ -62,12 +62,12 @@ func TestDialerLeavesNoPortWaiting(t *testing.T) {
 	}
 }
 
-// countWaiting counts the sockets in TIME_WAIT towards the port.
+// countWaiting counts the sockets in TIME_WAIT that were connected to the port.
 func countWaiting(t *testing.T, port int) int {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
-		t.Fatalf("read the socket table: %v", err)
+		t.Fatalf("read socket table: %v", err)
 	}
 	const timeWait = "06"
 	count := 0
@@ -80,7 +80,7 @@ func countWaiting(t *testing.T, port int) int {
 	return count
 }
 
-// hexPort is a port as the socket table writes it.
+// hexPort formats a port as in the socket table.
 func hexPort(port int) string {
 	const digits = "0123456789ABCDEF"
 	return ":" + string([]byte{digits[port>>12&15], digits[port>>8&15], digits[port>>4&15], digits[port&15]})

@@ -7,5 +7,5 @@ package probe
 
 import "syscall"
 
-// shortLinger leaves the socket as it is: agents run on Linux.
+// shortLinger does nothing: agents run on Linux.
 func shortLinger(_, _ string, _ syscall.RawConn) error { return nil }

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe holds the values that pass between those who ask for a probe and those
-// who run it: the Target, parsed once from the plan, and the Outcome; and what the
-// handlers share: how a message is cut and how a connection is closed. The handlers
-// themselves live in the packages below it.
+// Package probe defines the values that all probes share: the kinds of handlers, the
+// Target, which is parsed once from the plan, and the Outcome of a run. It also contains
+// the code that the probers have in common: how messages are truncated and connections
+// closed. The packages below it run the probes, one package per handler.
 package probe
 
 import (
@@ -17,45 +17,43 @@ import (
 
 // Prober runs one kind of probe.
 type Prober interface {
-	// Probe runs the target's handler once and returns within the target's timeout,
-	// give or take scheduling; an exec probe may wait for its turn before that. An error
-	// means that nothing could be told, of which the caller concludes nothing: a success
-	// or failure of the container is an Outcome. The end of ctx is such an error.
+	// Probe runs the target's handler once and returns within about the target's timeout.
+	// The time that an exec probe waits for a free slot does not count. An error means
+	// that the result could not be determined, for example because ctx ended; it does not
+	// change a probe's state. A success or failure of the container is an Outcome.
 	Probe(ctx context.Context, target Target) (Outcome, error)
 }
 
-// MaxMessageBytes is the longest message kept of a probe.
+// MaxMessageBytes is the maximum length of a probe's message.
 const MaxMessageBytes = 1024
 
-// Outcome is what one run of a probe says.
+// Outcome is the result of one run of a probe.
 type Outcome struct {
-	// Success is whether the container passed.
+	// Success reports whether the container passed.
 	Success bool
-	// TimedOut is whether it failed because nothing came within the timeout.
+	// TimedOut reports whether the probe failed because it exceeded its timeout.
 	TimedOut bool
-	// Message is what it said: valid UTF-8 of at most MaxMessageBytes.
+	// Message is the output or error, valid UTF-8 of at most MaxMessageBytes.
 	Message string
 }
 
-// TimedOut tells whether an error says that time ran out, as those of net, net/http and
-// context do.
+// TimedOut reports whether an error is a timeout of net, net/http or context.
 func TimedOut(err error) bool {
 	var timed interface{ Timeout() bool }
 	return errors.As(err, &timed) && timed.Timeout()
 }
 
-// Target is one probe, ready to be run. Exactly one of Exec, HTTP, TCP and GRPC is
-// set, as Handler says.
+// Target is one probe that is ready to run. Exactly one of Exec, HTTP, TCP and GRPC is
+// set: the one that Handler names.
 type Target struct {
-	// Handler says which of the parts below is set.
+	// Handler is the kind of the probe.
 	Handler Handler
-	// Timeout is how long one run may take, at least a second.
+	// Timeout bounds one run, at least one second.
 	Timeout time.Duration
-	// ContainerID is the runtime's name of the container. Only exec probes need it; it
+	// ContainerID is the runtime's ID of the container. Only exec probes need it. It
 	// changes with every restart, so the caller sets it before each run.
 	ContainerID string
 
-	// Of these, the one that Handler names is set.
 	Exec *Exec
 	HTTP *HTTP
 	TCP  *TCP
@@ -72,10 +70,10 @@ type Exec struct {
 type HTTP struct {
 	// URL is the address, with scheme, host, port and path.
 	URL *url.URL
-	// Header is sent as it is, names repeated where given repeatedly. The prober adds
-	// its defaults. A Host among it is checked like the others and not sent from here.
+	// Header is sent unchanged, repeated names included. The prober adds its defaults.
+	// net/http ignores a Host header in it; Host has its value.
 	Header http.Header
-	// Host is sent as the Host header in place of the URL's, where not empty.
+	// Host replaces the URL's host in the Host header unless it is empty.
 	Host string
 }
 
@@ -85,10 +83,10 @@ type TCP struct {
 	Address string
 }
 
-// GRPC is a service that answers grpc.health.v1.Health/Check.
+// GRPC is a call of grpc.health.v1.Health/Check.
 type GRPC struct {
 	// Address is host:port.
 	Address string
-	// Service is the service asked for; empty asks for the whole server.
+	// Service is the service to check. If empty, the health of the whole server is checked.
 	Service string
 }

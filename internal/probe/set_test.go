@@ -21,7 +21,7 @@ func (n named) Probe(context.Context, probe.Target) (probe.Outcome, error) {
 	return probe.Outcome{Success: true, Message: string(n)}, nil
 }
 
-func TestSet(t *testing.T) {
+func TestSetUsesProberOfHandler(t *testing.T) {
 	set := probe.Set{probe.HandlerExec: named("exec"), probe.HandlerTCP: named("tcp")}
 
 	got, err := set.Probe(t.Context(), probe.Target{Handler: probe.HandlerTCP})
@@ -32,60 +32,59 @@ func TestSet(t *testing.T) {
 		t.Errorf("Probe() (-want +got):\n%s", diff)
 	}
 	if _, err := set.Probe(t.Context(), probe.Target{Handler: probe.HandlerGRPC}); err == nil || !strings.Contains(err.Error(), "grpc") {
-		t.Errorf("error %v, want one that names grpc", err)
+		t.Errorf("error = %v, want one that names grpc", err)
 	}
 }
 
-// faltering gives no answer a number of times before it does. It calls asked at each run.
-func faltering(times int, asked func(n int)) prober {
+// failing returns an error from its first runs. It calls began with the number of each run.
+func failing(runs int, began func(n int)) proberFunc {
 	n := 0
 	return func(context.Context, probe.Target) (probe.Outcome, error) {
 		n++
-		asked(n)
-		if n <= times {
-			return probe.Outcome{}, fmt.Errorf("no answer to run %d", n)
+		began(n)
+		if n <= runs {
+			return probe.Outcome{}, fmt.Errorf("no result of run %d", n)
 		}
 		return probe.Outcome{Success: true}, nil
 	}
 }
 
-// prober is a prober made of one function.
-type prober func(context.Context, probe.Target) (probe.Outcome, error)
+type proberFunc func(context.Context, probe.Target) (probe.Outcome, error)
 
-func (p prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p proberFunc) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	return p(ctx, target)
 }
 
-func TestSetAsksAgain(t *testing.T) {
+func TestSetRetriesErrors(t *testing.T) {
 	cases := map[string]struct {
-		faltersFor, cancelAt int
-		wantRuns             int
-		wantErr              string
+		failures, cancelAt int
+		wantRuns           int
+		wantErr            string
 	}{
-		"an answer at once":              {faltersFor: 0, wantRuns: 1},
-		"an answer at the second run":    {faltersFor: 1, wantRuns: 2},
-		"an answer at the third run":     {faltersFor: 2, wantRuns: 3},
-		"no answer in three runs":        {faltersFor: 3, wantRuns: 3, wantErr: "no answer to run 3"},
-		"not after the end of a context": {faltersFor: 3, cancelAt: 1, wantRuns: 1, wantErr: "no answer to run 1"},
+		"result of first run":  {failures: 0, wantRuns: 1},
+		"result of second run": {failures: 1, wantRuns: 2},
+		"result of third run":  {failures: 2, wantRuns: 3},
+		"no result":            {failures: 3, wantRuns: 3, wantErr: "no result of run 3"},
+		"context ended":        {failures: 3, cancelAt: 1, wantRuns: 1, wantErr: "no result of run 1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			runs := 0
-			set := probe.Set{probe.HandlerTCP: faltering(tc.faltersFor, func(n int) {
+			set := probe.Set{probe.HandlerTCP: failing(tc.failures, func(n int) {
 				runs = n
 				if n == tc.cancelAt {
 					cancel()
 				}
 			})}
 			got, err := set.Probe(ctx, probe.Target{Handler: probe.HandlerTCP})
-			said := ""
+			gotErr := ""
 			if err != nil {
-				said = err.Error()
+				gotErr = err.Error()
 			}
-			if runs != tc.wantRuns || said != tc.wantErr || got.Success != (tc.wantErr == "") {
-				t.Errorf("%+v, %q after %d runs, want the error %q after %d", got, said, runs, tc.wantErr, tc.wantRuns)
+			if runs != tc.wantRuns || gotErr != tc.wantErr || got.Success != (tc.wantErr == "") {
+				t.Errorf("Probe() = %+v, %q after %d runs, want error %q after %d", got, gotErr, runs, tc.wantErr, tc.wantRuns)
 			}
 		})
 	}

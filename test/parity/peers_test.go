@@ -156,7 +156,7 @@ func silent(address func(*testing.T) string) func(*testing.T) *peer {
 func refusing() func(*testing.T) *peer { return silent(probetest.Refusing) }
 
 // unanswering is an address whose host drops all attempts to connect.
-func unanswering() func(*testing.T) *peer { return silent(probetest.Unanswering) }
+func unanswering() func(*testing.T) *peer { return silent(probetest.Unresponsive) }
 
 // rude accepts connections and resets them before it has read a request.
 func rude() func(*testing.T) *peer {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runner is a runtime made of one function.
+// runner implements ExecSync with a function.
 type runner func(ctx context.Context, containerID string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
 
 func (r runner) ExecSync(ctx context.Context, containerID string, _ []string, timeout time.Duration) ([]byte, []byte, int32, error) {
@@ -37,14 +37,14 @@ func target(containerID string) probe.Target {
 	}
 }
 
-// result makes a runner that answers at once.
+// result returns a runner that returns immediately.
 func result(stdout, stderr string, exitCode int32, err error) runner {
 	return func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
 		return []byte(stdout), []byte(stderr), exitCode, err
 	}
 }
 
-func TestProbeJudges(t *testing.T) {
+func TestProbeEvaluatesResult(t *testing.T) {
 	timedOut := fmt.Errorf("exec: %w", context.DeadlineExceeded)
 	cases := map[string]struct {
 		runner runner
@@ -55,10 +55,10 @@ func TestProbeJudges(t *testing.T) {
 		"success keeps stderr":   {runner: result("idle\n", "warn\n", 0, nil), want: probe.Outcome{Success: true, Message: "idle\nwarn"}},
 		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probe.Outcome{Message: "busy\n2 players"}},
 		"failure without output": {runner: result("", "\n", 137, nil), want: probe.Outcome{Message: "exited with code 137"}},
-		"a negative exit code":   {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
+		"negative exit code":     {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
 		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}},
 		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s\nhalf\nway"}},
-		"100 KiB that are no UTF-8": {
+		"100 KiB of invalid UTF-8": {
 			runner: result(strings.Repeat("\xff", 100<<10), "boom", 1, nil),
 			want:   probe.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
 		},
@@ -94,12 +94,11 @@ func TestProbePassesTheTarget(t *testing.T) {
 func TestProbeCannotTell(t *testing.T) {
 	lost := errors.New("connection lost")
 	if got, err := exec.New(result("", "", 0, lost), 1, nil).Probe(t.Context(), target("c1")); !errors.Is(err, lost) {
-		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, lost)
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, lost)
 	}
 }
 
-// TestProbeOutlastsTheRuntime has a runtime that forgets the timeout.
-func TestProbeOutlastsTheRuntime(t *testing.T) {
+func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		prober := exec.New(hang(), 1, nil)
@@ -111,12 +110,12 @@ func TestProbeOutlastsTheRuntime(t *testing.T) {
 			t.Errorf("Probe() (-want +got):\n%s", diff)
 		}
 		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("the probe took %s, want 2s", took)
+			t.Errorf("probe took %s, want 2s", took)
 		}
 	})
 }
 
-// hang makes a runner that answers when its context ends.
+// hang returns a runner that returns when its context ends.
 func hang() runner {
 	return func(ctx context.Context, _ string, _ time.Duration) ([]byte, []byte, int32, error) {
 		<-ctx.Done()
@@ -125,12 +124,12 @@ func hang() runner {
 }
 
 func TestProbeEndsWithItsContext(t *testing.T) {
-	stopping := errors.New("the agent stops")
-	for name, places := range map[string]int{"while it runs": 2, "while it waits": 1} {
+	stopping := errors.New("agent stops")
+	for name, slots := range map[string]int{"running": 2, "waiting": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
-				prober := exec.New(hang(), places, nil)
+				prober := exec.New(hang(), slots, nil)
 				errs := make(chan error, 2)
 				for range 2 {
 					go func() {
@@ -142,7 +141,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 				cancel(stopping)
 				for range 2 {
 					if err := <-errs; !errors.Is(err, stopping) {
-						t.Errorf("error %v, want %v", err, stopping)
+						t.Errorf("error = %v, want %v", err, stopping)
 					}
 				}
 			})
@@ -150,12 +149,12 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestProbeTakesTurns lets more probes come than there are places: they run in the order
-// in which they came, and the time in the queue is not part of the timeout.
-func TestProbeTakesTurns(t *testing.T) {
+// TestProbesRunInOrderOfArrival starts more probes than there are slots. The time in the
+// queue is not part of the timeout.
+func TestProbesRunInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const probes, places, each = 7, 2, 900 * time.Millisecond
-		log := turns{start: time.Now(), began: map[string]time.Duration{}}
+		const probes, slots, each = 7, 2, 900 * time.Millisecond
+		log := queueLog{start: time.Now(), began: map[string]time.Duration{}}
 		run := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
 			log.enter(id)
 			defer log.leave()
@@ -166,12 +165,12 @@ func TestProbeTakesTurns(t *testing.T) {
 				return nil, nil, 0, nil
 			}
 		}
-		prober := exec.New(runner(run), places, log.wait)
+		prober := exec.New(runner(run), slots, log.wait)
 		outcomes := make(chan probe.Outcome, probes)
 		want := map[string]time.Duration{}
 		for i := range probes {
 			id := fmt.Sprint("c", i)
-			want[id] = time.Duration(i/places) * each
+			want[id] = time.Duration(i/slots) * each
 			go func() {
 				got, err := prober.Probe(t.Context(), target(id))
 				if err != nil {
@@ -181,12 +180,12 @@ func TestProbeTakesTurns(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if got := prober.Queued(); got != probes-places {
-			t.Errorf("%d probes in the queue, want %d", got, probes-places)
+		if got := prober.Queued(); got != probes-slots {
+			t.Errorf("Queued() = %d, want %d", got, probes-slots)
 		}
 		for range probes {
 			if got := <-outcomes; !got.Success {
-				t.Errorf("outcome %+v, want success", got)
+				t.Errorf("outcome = %+v, want success", got)
 			}
 		}
 		slices.Sort(log.waits)
@@ -194,16 +193,16 @@ func TestProbeTakesTurns(t *testing.T) {
 			t.Errorf("waits (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(want, log.began); diff != "" {
-			t.Errorf("when each began (-want +got):\n%s", diff)
+			t.Errorf("start times (-want +got):\n%s", diff)
 		}
-		if log.most != places || prober.Queued() != 0 {
-			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), places)
+		if log.most != slots || prober.Queued() != 0 {
+			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), slots)
 		}
 	})
 }
 
-// turns writes down what a prober does with its queue.
-type turns struct {
+// queueLog records when commands run and how long they wait.
+type queueLog struct {
 	start         time.Time
 	mu            sync.Mutex
 	began         map[string]time.Duration
@@ -211,7 +210,7 @@ type turns struct {
 	running, most int
 }
 
-func (l *turns) enter(id string) {
+func (l *queueLog) enter(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began[id] = time.Since(l.start)
@@ -219,13 +218,13 @@ func (l *turns) enter(id string) {
 	l.most = max(l.most, l.running)
 }
 
-func (l *turns) leave() {
+func (l *queueLog) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running--
 }
 
-func (l *turns) wait(d time.Duration) {
+func (l *queueLog) wait(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waits = append(l.waits, d)

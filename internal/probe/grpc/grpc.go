@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpc runs grpc probes, calls of grpc.health.v1.Health/Check, judged as the
-// kubelet judges its own.
+// Package grpc runs grpc probes, which are calls of grpc.health.v1.Health/Check. It
+// evaluates results as the kubelet does.
 package grpc
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// Prober asks gRPC servers for their health.
+// Prober checks the health of gRPC servers.
 type Prober struct {
 	userAgent string
 }
 
 var _ probe.Prober = (*Prober)(nil)
 
-// New returns a prober that calls itself kube-probe/<version> to servers.
+// New returns a prober with the user agent kube-probe/<version>.
 func New(version string) *Prober { return &Prober{userAgent: "kube-probe/" + version} }
 
-// Probe connects without TLS, asks for the target's service once, and takes SERVING for
-// success. Anything else is a failure that says why: no connection within the timeout
-// (a refused one is tried again until then), no answer, another status, a service that
-// the server does not know, a server without the health service.
+// Probe connects without TLS and checks the target's service once. SERVING is success.
+// Everything else is a failure with a message: no connection within the timeout (a refused
+// connection is retried until then), no response, another status, an unknown service, or a
+// server without the health service.
 func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	outcome, err := p.check(ctx, target)
 	if ctx.Err() != nil {
-		return probe.Outcome{}, fmt.Errorf("check the health of %s: %w", target.GRPC.Address, context.Cause(ctx))
+		return probe.Outcome{}, fmt.Errorf("check health of %s: %w", target.GRPC.Address, context.Cause(ctx))
 	}
 	return outcome, err
 }
 
-// check runs the probe without regard to why ctx ends.
+// check runs the probe. Its outcome is only valid while ctx has not ended.
 func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 		grpc.WithDisableServiceConfig(),
 	)
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("make a client for %s: %w", target.GRPC.Address, err)
+		return probe.Outcome{}, fmt.Errorf("create client for %s: %w", target.GRPC.Address, err)
 	}
 	defer func() { _ = conn.Close() }()
 
@@ -81,8 +81,7 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 	return probe.Outcome{Success: true, Message: "service healthy"}, nil
 }
 
-// connected waits until the connection can carry a call. It reports false when ctx ends
-// before that.
+// connected waits until the connection is ready. It returns false if ctx ends before.
 func connected(ctx context.Context, conn *grpc.ClientConn) bool {
 	for {
 		conn.Connect()
@@ -96,51 +95,49 @@ func connected(ctx context.Context, conn *grpc.ClientConn) bool {
 	}
 }
 
-// explain puts the error of a health call in words.
+// explain describes the error of a health check.
 func explain(err error, service string, timeout time.Duration) string {
-	switch said := status.Convert(err); said.Code() {
+	switch s := status.Convert(err); s.Code() {
 	case codes.NotFound:
-		return fmt.Sprintf("the server knows no service %q: %s", service, said.Message())
+		return fmt.Sprintf("service %q not found on server: %s", service, s.Message())
 	case codes.Unimplemented:
-		return fmt.Sprintf("the server has no health service (grpc.health.v1.Health): %s", said.Message())
+		return fmt.Sprintf("server does not implement the gRPC health protocol (grpc.health.v1.Health): %s", s.Message())
 	case codes.DeadlineExceeded:
-		return fmt.Sprintf("timeout: no answer to the health check within %s", timeout)
+		return fmt.Sprintf("timeout: no response to the health check within %s", timeout)
 	default:
-		return fmt.Sprintf("the health check failed: %s: %s", said.Code(), said.Message())
+		return fmt.Sprintf("health check failed: %s: %s", s.Code(), s.Message())
 	}
 }
 
-// failure is a failed outcome that says why.
 func failure(format string, args ...any) probe.Outcome {
 	return probe.Outcome{Message: probe.Message(fmt.Appendf(nil, format, args...))}
 }
 
-// dialer remembers how far the last connection got, which gRPC keeps to itself.
+// dialer records why the last connection is not ready, because gRPC does not report it.
 type dialer struct {
 	mu  sync.Mutex
-	why error
+	err error
 }
 
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
-	d.note(errors.New("the host does not answer"))
+	d.note(errors.New("no response from host"))
 	conn, err := probe.Dialer().DialContext(ctx, "tcp", address)
 	if err == nil {
-		d.note(errors.New("the server does not answer as a gRPC server"))
+		d.note(errors.New("server does not respond as a gRPC server"))
 	} else {
 		d.note(err)
 	}
 	return conn, err
 }
 
-func (d *dialer) note(why error) {
+func (d *dialer) note(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.why = why
+	d.err = err
 }
 
-// last says why there is no connection.
 func (d *dialer) last() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.why
+	return d.err
 }

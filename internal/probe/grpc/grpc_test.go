@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// timeout is ample for what answers.
+// timeout is ample for servers that respond.
 const timeout = 10 * time.Second
 
 func target(address, service string, timeout time.Duration) probe.Target {
@@ -47,7 +47,7 @@ func serve(t *testing.T, listener net.Listener, register func(*grpc.Server)) str
 	return listener.Addr().String()
 }
 
-// checker answers health checks by a function.
+// checker responds to health checks with a function.
 type checker struct {
 	grpc_health_v1.UnimplementedHealthServer
 	check func(context.Context) (*grpc_health_v1.HealthCheckResponse, error)
@@ -57,8 +57,8 @@ func (c checker) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest
 	return c.check(ctx)
 }
 
-// answering starts a server that answers health checks by the function.
-func answering(t *testing.T, check func(context.Context) (*grpc_health_v1.HealthCheckResponse, error)) string {
+// serveCheck starts a server that responds to health checks with a function.
+func serveCheck(t *testing.T, check func(context.Context) (*grpc_health_v1.HealthCheckResponse, error)) string {
 	t.Helper()
 	return serve(t, probetest.Listen(t, "127.0.0.1:0"), func(s *grpc.Server) {
 		grpc_health_v1.RegisterHealthServer(s, checker{check: check})
@@ -71,10 +71,10 @@ func TestProbe(t *testing.T) {
 	healthy.SetServingStatus("lobby", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	register := func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, healthy) }
 	address := serve(t, probetest.Listen(t, "127.0.0.1:0"), register)
-	failing := answering(t, func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	failing := serveCheck(t, func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		return nil, status.Error(codes.Internal, "out of dice")
 	})
-	hanging := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	hanging := serveCheck(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -83,19 +83,19 @@ func TestProbe(t *testing.T) {
 	cases := map[string]struct {
 		target probe.Target
 		want   bool
-		says   string
+		text   string
 	}{
-		"serving":           {target: target(address, "", timeout), want: true, says: "service healthy"},
-		"a service serving": {target: target(address, "game", timeout), want: true, says: "service healthy"},
-		"not serving":       {target: target(address, "lobby", timeout), says: `service unhealthy (responded with "NOT_SERVING")`},
-		"no such service":   {target: target(address, "chat", timeout), says: `no service "chat"`},
-		"no health service": {target: target(serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout), says: "no health service (grpc.health.v1.Health)"},
-		"an error":          {target: target(failing, "", timeout), says: "Internal: out of dice"},
-		"no answer":         {target: target(hanging, "", 100*time.Millisecond), says: "timeout: no answer to the health check within 100ms"},
-		"refused":           {target: target(probetest.Refusing(t), "", 100*time.Millisecond), says: "connection refused"},
-		"no answer to TCP":  {target: target(probetest.Unanswering(t), "", 100*time.Millisecond), says: "within 100ms: the host does not answer"},
-		"no gRPC, silent":   {target: target(silent, "", 100*time.Millisecond), says: "does not answer as a gRPC server"},
-		"no gRPC, closes":   {target: target(probetest.Serve(t, func(net.Conn) {}), "", 100*time.Millisecond), says: "does not answer as a gRPC server"},
+		"serving":           {target: target(address, "", timeout), want: true, text: "service healthy"},
+		"service serving":   {target: target(address, "game", timeout), want: true, text: "service healthy"},
+		"not serving":       {target: target(address, "lobby", timeout), text: `service unhealthy (responded with "NOT_SERVING")`},
+		"unknown service":   {target: target(address, "chat", timeout), text: `service "chat" not found on server`},
+		"no health service": {target: target(serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout), text: "does not implement the gRPC health protocol"},
+		"error":             {target: target(failing, "", timeout), text: "Internal: out of dice"},
+		"no response":       {target: target(hanging, "", 100*time.Millisecond), text: "timeout: no response to the health check within 100ms"},
+		"refused":           {target: target(probetest.Refusing(t), "", 100*time.Millisecond), text: "connection refused"},
+		"no TCP response":   {target: target(probetest.Unresponsive(t), "", 100*time.Millisecond), text: "within 100ms: no response from host"},
+		"no gRPC, silent":   {target: target(silent, "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
+		"no gRPC, closes":   {target: target(probetest.Serve(t, func(net.Conn) {}), "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
 	}
 	if listener := probetest.IPv6(t); listener != nil {
 		tc := cases["serving"]
@@ -108,19 +108,19 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
 			if want := tc.target.Timeout < timeout; got.TimedOut != want {
-				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
+				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
 			}
 		})
 	}
 }
 
-func TestProbeNamesItself(t *testing.T) {
+func TestProbeSendsUserAgent(t *testing.T) {
 	agents := make(chan string, 1)
-	address := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	address := serveCheck(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		agents <- strings.Join(md.Get("user-agent"), ",")
 		return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}, nil
@@ -129,13 +129,13 @@ func TestProbeNamesItself(t *testing.T) {
 		t.Fatalf("Probe() = %+v, %v, want success", got, err)
 	}
 	if agent := <-agents; !strings.HasPrefix(agent, "kube-probe/1.36 ") {
-		t.Errorf("user agent %q, want kube-probe/1.36 first", agent)
+		t.Errorf("user agent = %q, want prefix kube-probe/1.36", agent)
 	}
 }
 
-// TestProbeWaitsForTheServer has the first connection closed before it carries a call.
-func TestProbeWaitsForTheServer(t *testing.T) {
-	listener := &hesitant{Listener: probetest.Listen(t, "127.0.0.1:0"), refuse: 1}
+// TestProbeReconnects has a server that closes its first connection.
+func TestProbeReconnects(t *testing.T) {
+	listener := &closingListener{Listener: probetest.Listen(t, "127.0.0.1:0"), refuse: 1}
 	address := serve(t, listener, func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, health.NewServer()) })
 	got, err := grpcprobe.New("1.36").Probe(t.Context(), target(address, "", timeout))
 	if err != nil || !got.Success {
@@ -143,30 +143,30 @@ func TestProbeWaitsForTheServer(t *testing.T) {
 	}
 }
 
-// hesitant closes its first connections.
-type hesitant struct {
+// closingListener closes its first connections.
+type closingListener struct {
 	net.Listener
 	refuse int
 }
 
-func (h *hesitant) Accept() (net.Conn, error) {
-	conn, err := h.Listener.Accept()
-	for ; err == nil && h.refuse > 0; h.refuse-- {
+func (l *closingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	for ; err == nil && l.refuse > 0; l.refuse-- {
 		_ = conn.Close()
-		conn, err = h.Listener.Accept()
+		conn, err = l.Listener.Accept()
 	}
 	return conn, err
 }
 
 func TestProbeEndsWithItsContext(t *testing.T) {
-	stopping := errors.New("the agent stops")
+	stopping := errors.New("agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	address := answering(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	address := serveCheck(t, func(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		cancel(stopping)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
 	if got, err := grpcprobe.New("1.36").Probe(ctx, target(address, "", time.Minute)); !errors.Is(err, stopping) {
-		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, stopping)
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package http runs httpGet probes, judged as the kubelet judges its own.
+// Package http runs httpGet probes. It evaluates results as the kubelet does.
 package http
 
 import (
@@ -20,13 +20,13 @@ import (
 const (
 	// maxBodyBytes is how much of a response's body is read.
 	maxBodyBytes = 10 << 10
-	// maxRequests is how many requests one probe makes before it gives up on redirects.
+	// maxRequests bounds the requests of one probe, redirects included.
 	maxRequests = 10
 	// handshakeTimeout bounds a TLS handshake within a longer probe timeout.
 	handshakeTimeout = 10 * time.Second
-	// leftover is how long a connection may last beyond the timeout of its probe. The
-	// timeout itself is the client's, which words it well.
-	leftover = time.Second
+	// overrun is how long a connection may last beyond the timeout of its probe. The
+	// client enforces the timeout itself, because its error message is clear.
+	overrun = time.Second
 )
 
 // Prober sends GET requests.
@@ -37,14 +37,14 @@ type Prober struct {
 
 var _ probe.Prober = (*Prober)(nil)
 
-// New returns a prober that calls itself kube-probe/<version> to servers.
+// New returns a prober with the user agent kube-probe/<version>.
 func New(version string) *Prober {
 	return &Prober{
 		userAgent: "kube-probe/" + version,
-		// Proxy is left out: the environment of the agent has no say in where probes go.
+		// No Proxy: the agent's environment must not redirect probes.
 		transport: &http.Transport{
 			DialContext: dial,
-			// A container's own certificate seldom names the pod's address.
+			// A container's certificate rarely contains the pod's address.
 			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet probes
 			TLSHandshakeTimeout: handshakeTimeout,
 			DisableKeepAlives:   true,
@@ -54,12 +54,13 @@ func New(version string) *Prober {
 	}
 }
 
-// Probe sends one request, follows redirects on the same host, and judges the status:
-// 200 to 399 is success, with the body as the message. A redirect to another host is not
-// followed, and is a success that says so. No answer in time, or no connection, is a
-// failure. A body that breaks off is an error, of which the kubelet too concludes nothing.
+// Probe sends one request and follows redirects on the same host. A status from 200 to 399
+// is success, with the body as the message. A redirect to another host is not followed; it
+// is a success with a message that says so. A timeout or a failed connection is a failure.
+// If the body is incomplete, the result is unknown and Probe returns an error, as the
+// kubelet does.
 func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
-	run, cancel := context.WithTimeout(ctx, target.Timeout+leftover)
+	run, cancel := context.WithTimeout(ctx, target.Timeout+overrun)
 	defer cancel()
 	request, err := p.request(context.WithValue(run, runKey{}, run), target.HTTP)
 	if err != nil {
@@ -80,21 +81,21 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes))
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("read the body of GET %s, status %d: %w", target.HTTP.URL, response.StatusCode, err)
+		return probe.Outcome{}, fmt.Errorf("read body of GET %s, status %d: %w", target.HTTP.URL, response.StatusCode, err)
 	}
-	return judge(response.StatusCode, body), nil
+	return evaluate(response.StatusCode, body), nil
 }
 
-// runKey is the key of a probe's own context in the context of its request.
+// runKey is the key of a run's context in the context of its request.
 type runKey struct{}
 
-// dial connects for the run of one probe. net/http lets a connection that nobody waits
-// for any more go on in the hope of a later request, for minutes where a host drops
-// packets; here it ends with the probe, and nothing on it lasts longer.
+// dial connects for one run of a probe. It ends the attempt, and everything on the
+// connection, with the run. Otherwise, net/http would continue to connect for a later
+// request, for minutes if the host drops packets.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	run, ok := ctx.Value(runKey{}).(context.Context)
 	if !ok {
-		return nil, fmt.Errorf("connect to %s: not for a probe", address)
+		return nil, fmt.Errorf("connect to %s: context does not belong to a probe", address)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,25 +107,25 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	deadline, _ := run.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("bound the connection to %s: %w", address, err)
+		return nil, fmt.Errorf("set deadline of connection to %s: %w", address, err)
 	}
 	return conn, nil
 }
 
-// request makes the request of one probe. The target is shared between runs, so its
-// header is copied.
+// request builds the request of one run. It copies the header, because runs share the
+// target.
 func (p *Prober) request(ctx context.Context, target *probe.HTTP) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.URL.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("make the request of GET %s: %w", target.URL, err)
+		return nil, fmt.Errorf("build request GET %s: %w", target.URL, err)
 	}
 	request.Host = target.Host
 	request.Header = headerOf(target.Header, p.userAgent)
 	return request, nil
 }
 
-// headerOf adds what a probe sends by default. One that is set to the empty string is not
-// sent: net/http takes an empty User-Agent as such, an Accept is taken out here.
+// headerOf adds the default User-Agent and Accept. Each is omitted if it is set to the
+// empty string: net/http omits an empty User-Agent itself.
 func headerOf(given http.Header, userAgent string) http.Header {
 	header := given.Clone()
 	if header == nil {
@@ -141,11 +142,11 @@ func headerOf(given http.Header, userAgent string) http.Header {
 	return header
 }
 
-// judge makes an outcome of a complete response.
-func judge(status int, body []byte) probe.Outcome {
+// evaluate returns the outcome of a complete response.
+func evaluate(status int, body []byte) probe.Outcome {
 	switch {
 	case status < http.StatusOK || status >= http.StatusBadRequest:
-		// The body of a failure is not shown: it may hold what its reader must not see.
+		// The message does not contain the body, which may contain confidential data.
 		return probe.Outcome{Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
 	case status >= http.StatusMultipleChoices:
 		prefix := []byte("Probe terminated redirects, Response body: ")
@@ -155,8 +156,8 @@ func judge(status int, body []byte) probe.Outcome {
 	}
 }
 
-// checkRedirect ends at the response that points to another host, which a pod's answer
-// must not make the node call.
+// checkRedirect does not follow redirects to another host: a pod must not make the node
+// send requests elsewhere.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	if next.URL.Hostname() != before[0].URL.Hostname() {
 		return http.ErrUseLastResponse

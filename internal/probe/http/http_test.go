@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// timeout is ample for what answers.
+// timeout is ample for servers that respond.
 const timeout = 10 * time.Second
 
 func target(t *testing.T, address string, timeout time.Duration) probe.Target {
@@ -45,10 +45,10 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 	return server.URL
 }
 
-func TestProbeJudgesResponses(t *testing.T) {
+func TestProbeEvaluatesResponse(t *testing.T) {
 	elsewhere := "http://localhost:1/elsewhere"
 	mux := http.NewServeMux()
-	answer := func(path string, status int, header http.Header, body string) {
+	respond := func(path string, status int, header http.Header, body string) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			for name, values := range header {
 				w.Header()[name] = values
@@ -58,18 +58,18 @@ func TestProbeJudgesResponses(t *testing.T) {
 		})
 	}
 	to := func(location string) http.Header { return http.Header{"Location": {location}} }
-	answer("/200", 200, nil, "idle\n")
-	answer("/201", 201, nil, "")
-	answer("/304", 304, nil, "")
-	answer("/399", 399, nil, "odd")
-	answer("/400", 400, nil, "secret")
-	answer("/500", 500, nil, "secret")
-	answer("/redirect", 302, to("/200"), "moved")
-	answer("/redirect-to-failure", 301, to("/500"), "")
-	answer("/redirect-elsewhere", 307, to(elsewhere), "moved")
-	answer("/redirect-nowhere", 302, nil, "lost")
-	answer("/loop", 302, to("/loop"), "")
-	answer("/binary", 200, nil, "a\xff\xfeb")
+	respond("/200", 200, nil, "idle\n")
+	respond("/201", 201, nil, "")
+	respond("/304", 304, nil, "")
+	respond("/399", 399, nil, "odd")
+	respond("/400", 400, nil, "secret")
+	respond("/500", 500, nil, "secret")
+	respond("/redirect", 302, to("/200"), "moved")
+	respond("/redirect-to-failure", 301, to("/500"), "")
+	respond("/redirect-elsewhere", 307, to(elsewhere), "moved")
+	respond("/redirect-nowhere", 302, nil, "lost")
+	respond("/loop", 302, to("/loop"), "")
+	respond("/binary", 200, nil, "a\xff\xfeb")
 	base := serve(t, mux.ServeHTTP)
 	mux.HandleFunc("/redirect-to-port", http.RedirectHandler(serve(t, mux.ServeHTTP)+"/200", http.StatusFound).ServeHTTP)
 
@@ -102,26 +102,26 @@ func TestProbeJudgesResponses(t *testing.T) {
 	}
 }
 
-func TestProbeSends(t *testing.T) {
+func TestProbeSendsHeader(t *testing.T) {
 	cases := map[string]struct {
 		header http.Header
 		host   string
 		want   http.Header
 	}{
-		"the defaults": {
+		"defaults": {
 			want: http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}},
 		},
-		"its own values": {
+		"own values": {
 			header: http.Header{"User-Agent": {"me"}, "Accept": {"text/plain"}, "X-Game": {"a", "b"}},
 			want: http.Header{
 				"User-Agent": {"me"}, "Accept": {"text/plain"}, "X-Game": {"a", "b"}, "Connection": {"close"},
 			},
 		},
-		"nothing for empty values": {
+		"empty values": {
 			header: http.Header{"User-Agent": {""}, "Accept": {""}},
 			want:   http.Header{"Connection": {"close"}},
 		},
-		"its own host": {
+		"own host": {
 			host: "game.example.com",
 			want: http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}},
 		},
@@ -147,15 +147,15 @@ func TestProbeSends(t *testing.T) {
 				t.Errorf("request %s %s to %s, want GET /idle?full=1 to %s", request.Method, request.RequestURI, request.Host, host)
 			}
 			if diff := cmp.Diff(before, tc.header); diff != "" {
-				t.Errorf("the probe changed its target (-before +after):\n%s", diff)
+				t.Errorf("target changed (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestProbeOfRawServers(t *testing.T) {
+func TestProbeOfRawServer(t *testing.T) {
 	hang := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
-	// reply answers once the request is there, so that closing sends no reset.
+	// reply reads the request first, so that closing the connection sends no reset.
 	reply := func(text string, after func(net.Conn)) string {
 		return probetest.Serve(t, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
@@ -169,44 +169,43 @@ func TestProbeOfRawServers(t *testing.T) {
 		timeout time.Duration
 		want    bool
 		unknown bool
-		says    string
+		text    string
 	}{
-		"HTTP/1.0":              {address: reply("HTTP/1.0 200 OK\r\n\r\nold", done), timeout: timeout, want: true, says: "old"},
-		"refused":               {address: probetest.Refusing(t), timeout: timeout, says: "connection refused"},
-		"no answer to connect":  {address: probetest.Unanswering(t), timeout: 50 * time.Millisecond, says: "Client.Timeout exceeded"},
-		"no answer to request":  {address: probetest.Serve(t, hang), timeout: 50 * time.Millisecond, says: "Client.Timeout exceeded"},
-		"closed at once":        {address: reply("", done), timeout: timeout, says: "EOF"},
-		"closed in the header":  {address: reply("HTTP/1.1 200 OK\r\nServer: x\r\n", done), timeout: timeout, says: "EOF"},
-		"no HTTP":               {address: reply("SSH-2.0-OpenSSH\r\n", done), timeout: timeout, says: "malformed HTTP"},
-		"closed in the body":    {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", done), timeout: timeout, unknown: true, says: "unexpected EOF"},
-		"no end of the body":    {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", hang), timeout: 50 * time.Millisecond, unknown: true, says: "Client.Timeout"},
-		"a long body that ends": {address: reply("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done), timeout: timeout, want: true, says: strings.Repeat("x", probe.MaxMessageBytes)},
-		"a status without word": {address: reply("HTTP/1.1 204\r\n\r\n", done), timeout: timeout, want: true},
+		"HTTP/1.0":              {address: reply("HTTP/1.0 200 OK\r\n\r\nold", done), timeout: timeout, want: true, text: "old"},
+		"refused":               {address: probetest.Refusing(t), timeout: timeout, text: "connection refused"},
+		"no TCP response":       {address: probetest.Unresponsive(t), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
+		"no HTTP response":      {address: probetest.Serve(t, hang), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
+		"closed immediately":    {address: reply("", done), timeout: timeout, text: "EOF"},
+		"closed in header":      {address: reply("HTTP/1.1 200 OK\r\nServer: x\r\n", done), timeout: timeout, text: "EOF"},
+		"not HTTP":              {address: reply("SSH-2.0-OpenSSH\r\n", done), timeout: timeout, text: "malformed HTTP"},
+		"closed in body":        {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", done), timeout: timeout, unknown: true, text: "unexpected EOF"},
+		"incomplete body":       {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", hang), timeout: 50 * time.Millisecond, unknown: true, text: "Client.Timeout"},
+		"long body":             {address: reply("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done), timeout: timeout, want: true, text: strings.Repeat("x", probe.MaxMessageBytes)},
+		"status without reason": {address: reply("HTTP/1.1 204\r\n\r\n", done), timeout: timeout, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, "http://"+tc.address+"/", tc.timeout))
 			if tc.unknown {
-				if err == nil || !strings.Contains(err.Error(), tc.says) || probe.TimedOut(err) != (tc.timeout < timeout) {
-					t.Fatalf("Probe() = %+v, %v, want an error with %q", got, err, tc.says)
+				if err == nil || !strings.Contains(err.Error(), tc.text) || probe.TimedOut(err) != (tc.timeout < timeout) {
+					t.Fatalf("Probe() = %+v, %v, want an error that contains %q", got, err, tc.text)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
 			if want := tc.timeout < timeout; got.TimedOut != want {
-				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
+				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
 			}
 		})
 	}
 }
 
-// TestProbeReadsLittle serves a body without end.
-func TestProbeReadsLittle(t *testing.T) {
+func TestProbeLimitsBody(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		line := []byte(strings.Repeat("x", 1023) + "\n")
 		for {
@@ -244,17 +243,15 @@ func TestProbeOverTLS(t *testing.T) {
 	}
 }
 
-func TestProbeOfTheWrongScheme(t *testing.T) {
+func TestProbeFailsForHTTPSOnHTTPServer(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, strings.Replace(plain, "http:", "https:", 1), timeout))
 	if err != nil || got.Success || !strings.Contains(got.Message, "HTTP response to HTTPS client") {
-		t.Errorf("Probe() = %+v, %v, want a failure that says so", got, err)
+		t.Errorf("Probe() = %+v, %v, want a failure that names the scheme", got, err)
 	}
 }
 
-// TestProbeKeepsNoConnection counts connections: each probe has its own, and the server
-// sees each end, over HTTP/2 as well.
-func TestProbeKeepsNoConnection(t *testing.T) {
+func TestProbeClosesConnection(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			const rounds = 3
@@ -280,7 +277,7 @@ func TestProbeKeepsNoConnection(t *testing.T) {
 				<-closed
 			}
 			if got := opened.Load(); got != rounds {
-				t.Errorf("%d connections for %d probes", got, rounds)
+				t.Errorf("%d connections, want one per probe: %d", got, rounds)
 			}
 		})
 	}
@@ -305,13 +302,13 @@ func TestProbeOnIPv6(t *testing.T) {
 }
 
 func TestProbeEndsWithItsContext(t *testing.T) {
-	stopping := errors.New("the agent stops")
+	stopping := errors.New("agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel(stopping)
 		<-r.Context().Done()
 	})
 	if got, err := httpprobe.New("1.36").Probe(ctx, target(t, address, time.Minute)); !errors.Is(err, stopping) {
-		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, stopping)
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }

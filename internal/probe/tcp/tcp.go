@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tcp runs tcpSocket probes, judged as the kubelet judges its own.
+// Package tcp runs tcpSocket probes. It evaluates results as the kubelet does.
 package tcp
 
 import (
@@ -19,15 +19,15 @@ var _ probe.Prober = Prober{}
 // New returns a prober.
 func New() Prober { return Prober{} }
 
-// Probe connects to the target and closes. A connection is success, with no message;
-// none within the timeout, or a refused one, is a failure that says why.
+// Probe connects to the target and closes the connection. A connection is success, without
+// a message. If it is refused or takes longer than the timeout, the probe fails, and the
+// message is the error.
 func (Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 	conn, err := probe.Dialer().DialContext(dialCtx, "tcp", target.TCP.Address)
 	if err == nil {
-		// The peer may be gone again: it was there, which is all that was asked.
-		_ = conn.Close()
+		_ = conn.Close() // An error does not matter: the peer has accepted the connection.
 	}
 	switch {
 	case ctx.Err() != nil:

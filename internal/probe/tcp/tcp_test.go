@@ -31,13 +31,13 @@ func TestProbe(t *testing.T) {
 		address string
 		timeout time.Duration
 		want    bool
-		says    string
+		text    string
 	}{
-		"accepted":                  {address: probetest.Listen(t, "127.0.0.1:0").Addr().String(), timeout: time.Second, want: true},
-		"accepted and closed":       {address: probetest.Serve(t, func(net.Conn) {}), timeout: time.Second, want: true},
-		"refused":                   {address: probetest.Refusing(t), timeout: time.Second, says: "connection refused"},
-		"no answer":                 {address: probetest.Unanswering(t), timeout: 50 * time.Millisecond, says: "i/o timeout"},
-		"an address that is no one": {address: "127.0.0.1:0", timeout: time.Second, says: "connection refused"},
+		"accepted":            {address: probetest.Listen(t, "127.0.0.1:0").Addr().String(), timeout: time.Second, want: true},
+		"accepted and closed": {address: probetest.Serve(t, func(net.Conn) {}), timeout: time.Second, want: true},
+		"refused":             {address: probetest.Refusing(t), timeout: time.Second, text: "connection refused"},
+		"no response":         {address: probetest.Unresponsive(t), timeout: 50 * time.Millisecond, text: "i/o timeout"},
+		"port 0":              {address: "127.0.0.1:0", timeout: time.Second, text: "connection refused"},
 	}
 	if listener := probetest.IPv6(t); listener != nil {
 		tc := cases["accepted"]
@@ -50,20 +50,20 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if got.Success != tc.want || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.says)
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
 			if want := tc.timeout < time.Second; got.TimedOut != want {
-				t.Errorf("timed out: %t, want %t", got.TimedOut, want)
+				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
 			}
 			if tc.want && got.Message != "" {
-				t.Errorf("message %q, want none", got.Message)
+				t.Errorf("Message = %q, want none", got.Message)
 			}
 		})
 	}
 }
 
-func TestProbeClosesCleanly(t *testing.T) {
+func TestProbeClosesConnectionWithoutReset(t *testing.T) {
 	ends := make(chan error, 1)
 	address := probetest.Serve(t, func(conn net.Conn) {
 		_, err := io.ReadAll(conn)
@@ -77,15 +77,15 @@ func TestProbeClosesCleanly(t *testing.T) {
 		t.Errorf("Probe() (-want +got):\n%s", diff)
 	}
 	if err := <-ends; err != nil {
-		t.Errorf("the server reads %v, want the end of the stream", err)
+		t.Errorf("server read error = %v, want end of stream", err)
 	}
 }
 
 func TestProbeEndsWithItsContext(t *testing.T) {
-	stopping := errors.New("the agent stops")
+	stopping := errors.New("agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopping)
-	if got, err := tcp.New().Probe(ctx, target(probetest.Unanswering(t), time.Minute)); !errors.Is(err, stopping) {
-		t.Errorf("Probe() = %+v, %v, want the error %v", got, err, stopping)
+	if got, err := tcp.New().Probe(ctx, target(probetest.Unresponsive(t), time.Minute)); !errors.Is(err, stopping) {
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }
