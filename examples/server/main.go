@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command example-server is the server of the examples: it speaks HTTP, TCP or gRPC, and
-// is slow to start, turns unhealthy or goes deaf when it is told to.
+// Command example-server is the server of the examples: it serves HTTP, TCP or gRPC. Flags
+// make it start slowly, become unhealthy or stop responding.
 package main
 
 import (
@@ -22,21 +22,21 @@ import (
 
 const usage = `usage: example-server http|tcp|grpc [flags]`
 
-// options are what the server is told. Times count from the program's start; zero is never,
-// but for startAfter.
+// options are the flags. Times are relative to the start of the program. Zero means never,
+// except for startAfter.
 type options struct {
 	host string
 	port int
-	// startAfter is when the server begins to listen.
+	// startAfter is the time after which the server starts to listen.
 	startAfter time.Duration
-	// healthyFor is when it turns unhealthy: HTTP answers 500, TCP no longer listens, gRPC
-	// is NOT_SERVING.
+	// healthyFor is the time after which it becomes unhealthy: HTTP returns 500, TCP stops
+	// listening, gRPC returns NOT_SERVING.
 	healthyFor time.Duration
-	// alternate is how long the gRPC service stays in a state before it takes the other.
+	// alternate is the time after which the gRPC service changes its state.
 	alternate time.Duration
-	// service is what the health of the gRPC server is asked for by, beside the whole.
+	// service is the gRPC service that has a health state, next to the server as a whole.
 	service string
-	// header is what HTTP requests must carry, as name=value.
+	// header is a header that HTTP requests must have, as name=value.
 	header string
 }
 
@@ -49,22 +49,22 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and writes what it does to out.
+// run serves until ctx ends, and writes progress messages to out.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
 	mode, o := args[0], options{}
 	flags := flag.NewFlagSet(mode, flag.ContinueOnError)
-	flags.StringVar(&o.host, "host", "", "address to listen on; all of them if empty")
+	flags.StringVar(&o.host, "host", "", "address to listen on; all addresses if empty")
 	flags.IntVar(&o.port, "port", 8080, "port to listen on")
-	flags.DurationVar(&o.startAfter, "start-after", 0, "begin to listen this long after the start")
-	flags.DurationVar(&o.healthyFor, "healthy-for", 0, "turn unhealthy this long after the start; never if 0")
-	flags.DurationVar(&o.alternate, "alternate", 0, "gRPC: change the service's state each time this has passed; never if 0")
-	flags.StringVar(&o.service, "service", "", "gRPC: name of a service with a state of its own")
-	flags.StringVar(&o.header, "require-header", "", "HTTP: refuse requests without this header, as NAME=VALUE")
+	flags.DurationVar(&o.startAfter, "start-after", 0, "start to listen after this time")
+	flags.DurationVar(&o.healthyFor, "healthy-for", 0, "become unhealthy after this time; never if 0")
+	flags.DurationVar(&o.alternate, "alternate", 0, "gRPC: interval at which the service changes its state; never if 0")
+	flags.StringVar(&o.service, "service", "", "gRPC: name of a service with its own state")
+	flags.StringVar(&o.header, "require-header", "", "HTTP: reject requests without this header, as NAME=VALUE")
 	if err := flags.Parse(args[1:]); err != nil {
-		return fmt.Errorf("read the flags: %w", err)
+		return fmt.Errorf("parse flags: %w", err)
 	}
 	if o.header != "" && !strings.Contains(o.header, "=") {
 		return fmt.Errorf("--require-header: %q: must be NAME=VALUE", o.header)

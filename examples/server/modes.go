@@ -17,8 +17,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// serveHTTP answers every path with 200, then with 500 once it is unhealthy, and with 403
-// where the header is missing.
+// serveHTTP responds to every path with 200, with 500 after healthyFor, and with 403 if the
+// required header is missing.
 func serveHTTP(ctx context.Context, listener net.Listener, o options) error {
 	start := time.Now()
 	name, value, _ := strings.Cut(o.header, "=")
@@ -42,8 +42,8 @@ func serveHTTP(ctx context.Context, listener net.Listener, o options) error {
 	return nil
 }
 
-// serveTCP takes connections and closes them, until it is unhealthy: from then on nothing
-// listens, though the program runs on.
+// serveTCP accepts and closes connections until healthyFor, and then stops listening. The
+// program keeps running.
 func serveTCP(ctx context.Context, listener net.Listener, o options) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -57,7 +57,7 @@ func serveTCP(ctx context.Context, listener net.Listener, o options) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("accept a connection: %w", err)
+			return fmt.Errorf("accept connection: %w", err)
 		}
 		_ = connection.Close()
 	}
@@ -65,8 +65,8 @@ func serveTCP(ctx context.Context, listener net.Listener, o options) error {
 	return nil
 }
 
-// serveGRPC answers health checks: of the whole server, which turns NOT_SERVING once it is
-// unhealthy, and of the service, which alternates.
+// serveGRPC responds to health checks of the server, which is NOT_SERVING after healthyFor, and
+// of the service, which alternates.
 func serveGRPC(ctx context.Context, listener net.Listener, o options) error {
 	server, checks := grpc.NewServer(), health.NewServer()
 	healthv1.RegisterHealthServer(server, checks)

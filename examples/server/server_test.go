@@ -48,7 +48,7 @@ func start(t *testing.T, args ...string) string {
 	return address
 }
 
-// eventually waits for what happens within seconds.
+// eventually waits up to a few seconds until the condition is met.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true,
