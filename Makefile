@@ -218,12 +218,17 @@ lint: ## Lint every module.
 	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
 	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
+# vale reads documents; its style is in hack/vale.
+.PHONY: lint-prose
+lint-prose: compiler ## Check the language of the documents.
+	@echo 'lint prose'; go tool -modfile=hack/tools/vale/go.mod vale --output=line --glob='!docs/{api,metrics}.md' README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs examples
+
 .PHONY: fmt
 fmt: ## Format the code of every module.
 	@$(foreach m,$(CODE_MODULES),(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint fmt --config $(CURDIR)/.golangci.yml);)
 
 .PHONY: verify
-verify: verify-generate verify-modules verify-chart lint vulncheck ## Check what is generated, the modules, the chart and the style.
+verify: verify-generate verify-modules verify-chart lint lint-prose vulncheck ## Check what is generated, the modules, the chart and the style.
 	@$(foreach m,$(CODE_MODULES),echo 'vet $(m)'; go -C $(m) vet ./...;)
 
 # Compared with the state before, so that it serves in a tree with work in progress too.
