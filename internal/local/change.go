@@ -11,71 +11,70 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Kind says what a Change is about, and so which of its fields are set.
-type Kind string
+// ChangeKind is the subject of a Change. It determines which fields of the Change are set.
+type ChangeKind string
 
 // The kinds of changes.
 const (
-	// KindPod is a new pod or another phase; Phase is set.
-	KindPod Kind = "Pod"
-	// KindContainer is another state, readiness or restart count of a container;
-	// Container and Status are set.
-	KindContainer Kind = "Container"
-	// KindProbe is a finished run of a probe, or a change of its state that no run made;
-	// Container and Probe are set.
-	KindProbe Kind = "Probe"
-	// KindCondition is a pod condition that has come, changed its status, reason or
-	// message, or gone; Condition is set.
-	KindCondition Kind = "Condition"
-	// KindLabel and KindAnnotation are a key that has come, changed or gone; Key and
+	// KindPod is a new pod or a new phase. Phase is set.
+	KindPod ChangeKind = "Pod"
+	// KindContainer is a new state, readiness or restart count of a container. Container
+	// and Status are set.
+	KindContainer ChangeKind = "Container"
+	// KindProbe is a run of a probe, or a change of its state without a run. Container and
+	// Probe are set.
+	KindProbe ChangeKind = "Probe"
+	// KindCondition is a pod condition that was added or removed, or whose status, reason
+	// or message changed. Condition is set.
+	KindCondition ChangeKind = "Condition"
+	// KindLabel and KindAnnotation are a key that was added, changed or removed. Key and
 	// Value are set.
-	KindLabel      Kind = "Label"
-	KindAnnotation Kind = "Annotation"
-	// KindEvent is an event, as a cluster would store it; Container, where it is about
-	// one, and Event are set.
-	KindEvent Kind = "Event"
-	// KindLog is one line that a container wrote; Container and Log are set.
-	KindLog Kind = "Log"
+	KindLabel      ChangeKind = "Label"
+	KindAnnotation ChangeKind = "Annotation"
+	// KindEvent is an event that a cluster would store. Event is set, and Container if the
+	// event is about one.
+	KindEvent ChangeKind = "Event"
+	// KindLog is one line of a container's output. Container and Log are set.
+	KindLog ChangeKind = "Log"
 )
 
-// Change is one thing that happened to a pod. It is a value of its own: nothing in it is
-// changed later.
+// Change is one change of a pod. It is never modified after it was passed to Observe.
 type Change struct {
-	// Kind says which of the fields below are set.
-	Kind Kind
-	// Time is when it happened.
+	// Kind determines which of the fields below are set.
+	Kind ChangeKind
+	// Time is when the change occurred.
 	Time time.Time
-	// Namespace and Pod name the pod.
+	// Namespace and Pod identify the pod.
 	Namespace, Pod string
-	// Container is the container that it is about; empty where it is about the pod.
+	// Container is the name of the container. It is empty if the change is about the pod.
 	Container string
 
 	// Phase is the pod's phase.
 	Phase corev1.PodPhase
-	// Status is the container's whole status.
+	// Status is the container's complete status.
 	Status *corev1.ContainerStatus
-	// Probe is the probe as it stands now.
-	Probe *Probe
-	// Condition is the pod's condition. Where Removed is true, it is the one that was.
+	// Probe is the probe after the change.
+	Probe *ProbeChange
+	// Condition is the pod's condition. If Removed is true, it is the removed one.
 	Condition *corev1.PodCondition
-	// Key and Value are a label's or an annotation's. Where Removed is true, Value is the
-	// one that was.
+	// Key and Value are those of a label or annotation. If Removed is true, Value is the
+	// removed one.
 	Key, Value string
-	// Removed is whether the condition, label or annotation is gone.
+	// Removed reports whether the condition, label or annotation was removed.
 	Removed bool
-	// Event is what the kubelet or the agent would write.
-	Event *Event
+	// Event is the event that the kubelet or the agent would write.
+	Event *PodEvent
 	// Log is a line of output.
 	Log *LogLine
 }
 
-// Event is an event on a pod.
-type Event struct {
+// PodEvent is an event about a pod.
+type PodEvent struct {
 	// Type is Normal or Warning.
 	Type string
-	// Reason is one word for programs, such as Unhealthy.
+	// Reason is a word in CamelCase, such as Unhealthy.
 	Reason string
-	// Message is for people.
+	// Message is the text of the event.
 	Message string
 }
 
@@ -83,14 +82,14 @@ type Event struct {
 type LogLine struct {
 	// Stream is stdout or stderr.
 	Stream string
-	// Text is the line without its end, at most 16 KiB of it.
+	// Text is the line without its newline, cut to 16 KiB.
 	Text string
 }
 
-// ProbeType tells the kubelet's probes and the markers' apart.
+// ProbeType distinguishes the kubelet's probes and the probes of markers.
 type ProbeType string
 
-// The types of probes, by the names that events begin with in the kubelet's case.
+// The types of probes. The kubelet's events begin with the names of its three types.
 const (
 	ProbeStartup   ProbeType = "Startup"
 	ProbeLiveness  ProbeType = "Liveness"
@@ -98,58 +97,59 @@ const (
 	ProbeMarker    ProbeType = "Marker"
 )
 
-// Probe is one probe of one container, as it stands.
-type Probe struct {
-	// Type is whose probe it is.
+// ProbeChange is the current state of one probe of one container, and what changed it.
+type ProbeChange struct {
+	// Type is the type of the probe.
 	Type ProbeType
-	// Marker and Name name a marker's probe; both are empty for the kubelet's.
+	// Marker and Name identify the probe of a marker. They are empty for the kubelet's
+	// probes.
 	Marker, Name string
 	// Container is the container that is probed.
 	Container string
 	// Handler is exec, httpGet, tcpSocket or grpc.
 	Handler string
 
-	// Active is whether the probe is being run: the kubelet's wait for their container
-	// and for its startup probe, and stop while the container is killed.
+	// Active reports whether the probe runs. The kubelet's probes wait for the container
+	// and its startup probe, and stop when the container is killed.
 	Active bool
-	// State is the judged state; empty before the first result.
+	// State is the state of the probe. It is empty before the first result.
 	State v1alpha1.ProbeState
-	// Message is that of the state.
+	// Message is the message of the state.
 	Message string
-	// LastTransition is when State last changed; zero before the first result.
+	// LastTransition is when State last changed. It is zero before the first result.
 	LastTransition time.Time
 
-	// Transition is whether this change made State what it is. It is false in a snapshot.
+	// Transition reports whether this change changed State. It is false in a snapshot.
 	Transition bool
-	// Ran is whether a run made this change. It is false in a snapshot.
+	// Ran reports whether a run caused this change. It is false in a snapshot.
 	Ran bool
 
-	// Success and Output are what the newest run said, LastProbe when it ended: zero
-	// before the first.
+	// Success and Output are the result of the newest run. LastProbe is when it ended. It
+	// is zero before the first run.
 	Success   bool
 	Output    string
 	LastProbe time.Time
-	// Error says why the newest run could tell nothing; Success and Output are then those
-	// of the run before. Empty otherwise.
+	// Error says why the newest run had no result. Success and Output are then those of
+	// the run before. It is empty otherwise.
 	Error string
-	// Streak is how many runs in a row have said the same, Threshold how many it takes.
-	// Both are of the newest outcome's side, and zero before the first.
+	// Streak is the number of equal results in a row, Threshold the number that changes
+	// the state to them. Both are zero before the first run.
 	Streak, Threshold int
-	// Runs is how many runs there were of the container that runs now.
+	// Runs is the number of runs since the container started.
 	Runs int
 }
 
-// PodView is a pod as it stands.
+// PodView is the current state of a pod.
 type PodView struct {
-	// Pod is a copy of the pod, with its status, as a cluster's API would show it.
+	// Pod is a copy of the pod with its status, as the API of a cluster would return it.
 	Pod *corev1.Pod
-	// Probes are its probes: those of the kubelet by container, then those of the
-	// markers by marker and in a marker's order.
-	Probes []Probe
+	// Probes are the pod's probes: the kubelet's by container, then those of the markers
+	// by marker, in the marker's order.
+	Probes []ProbeChange
 	// MarkedLabels and MarkedAnnotations are the keys that the markers have set.
 	MarkedLabels, MarkedAnnotations []string
 	// MarkedConditions are the condition types that the markers have set.
 	MarkedConditions []string
-	// Logs are the last lines of its containers, oldest first, at most 200.
+	// Logs are the last lines of its containers, at most 200, in their order.
 	Logs []Change
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-func compareProbes(a, b Probe) int {
+func compareProbes(a, b ProbeChange) int {
 	return cmp.Or(strings.Compare(a.Marker, b.Marker), strings.Compare(a.Name, b.Name), strings.Compare(a.Container, b.Container))
 }
 
@@ -29,7 +29,7 @@ type port struct {
 
 // collisions returns an error for every port that two pods would listen on at one
 // address: those that containers declare, and those that probes go to.
-func collisions(pods []*corev1.Pod) error {
+func portConflicts(pods []*corev1.Pod) error {
 	users := map[port]*corev1.Pod{}
 	var errs []error
 	for _, pod := range pods {

@@ -4,25 +4,61 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// baseEnvironment returns what containers get of the environment of this program: what
-// programs need to run on the machine at all. Everything else would tie a pod to it.
+// containers runs the containers of the pods as processes: it takes the actions that the
+// pods' machines return, and tells the machines what happens to the processes.
+type containers struct {
+	pods     *pods
+	objects  *manifest.Objects
+	keeper   *process.Keeper
+	execs    *execs
+	observer containerObserver
+	inbox    *inbox
+	changes  *changes
+	schedule *schedule
+
+	base   map[string]string
+	output *output
+	// hooks receives the hooks to run.
+	hooks chan hookRun
+	// killed reports that no process may start any more.
+	killed bool
+}
+
+// containerObserver is told which containers run.
+type containerObserver interface {
+	ContainerChanged(container probeid.Container, state streak.Container)
+}
+
+// newContainers returns the containers with the parts that are given, and those that are
+// their own.
+func newContainers(parts containers) *containers {
+	parts.base = baseEnvironment()
+	parts.output = newOutput(parts.inbox, parts.changes)
+	parts.hooks = make(chan hookRun)
+	return &parts
+}
+
+// baseEnvironment returns the variables of this program's environment that containers get.
+// They are the ones that programs need on any machine. The others would make a pod depend
+// on this machine.
 func baseEnvironment() map[string]string {
 	base := map[string]string{}
 	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"} {
@@ -33,18 +69,18 @@ func baseEnvironment() map[string]string {
 	return base
 }
 
-// act does what a pod's machine asks for, and what that in turn makes it ask for.
-func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
+// act takes the actions of a pod's machine, and those that follow from them.
+func (c *containers) act(now time.Time, p *pod, actions []lifecycle.Action) {
 	p.dirty = true
-	sooner(&l.replanAt, now)
+	c.schedule.planBy(now)
 	for len(actions) > 0 {
 		action := actions[0]
 		actions = actions[1:]
 		switch action.Verb {
 		case lifecycle.Start:
-			actions = append(actions, l.start(now, p, action.Container)...)
+			actions = append(actions, c.start(now, p, action.Container)...)
 		case lifecycle.RunHook:
-			l.hooks <- hookRun{p, action}
+			c.hooks <- hookRun{p, action}
 		case lifecycle.Terminate:
 			if running := p.running[action.Container]; running != nil {
 				running.Terminate()
@@ -58,76 +94,76 @@ func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
 			if action.Warning {
 				eventType = corev1.EventTypeWarning
 			}
-			l.tell(p.event(now, action.Container, eventType, action.Reason, action.Message))
+			c.changes.event(now, p, action.Container, eventType, action.Reason, action.Message)
 		}
 	}
 }
 
 // start starts a container.
-func (l *loop) start(now time.Time, p *pod, name string) []lifecycle.Action {
-	c := p.machine.Container(name)
-	id := fmt.Sprintf("%s-%s-%d", p.object.UID, name, c.Starts)
-	running, err := l.startProcess(p, c, id)
+func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Action {
+	machine := p.machine.Container(name)
+	id := fmt.Sprintf("%s-%s-%d", p.object.UID, name, machine.Starts)
+	running, err := c.startProcess(p, machine.Spec, id)
 	container := probeid.Container{PodUID: p.object.UID, Name: name}
-	p.restartProbes(c)
+	p.containerStarted(machine)
 	if err != nil {
 		actions := p.machine.StartFailed(now, name, id, err)
-		if c.Exit != nil {
-			l.worker.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(c.Exit)})
+		if machine.Exit != nil {
+			c.observer.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(machine.Exit)})
 		}
-		// The machine goes on after the status has shown it, as after any other end.
-		l.mail.post(func(*loop, time.Time) { p.dirty = true })
+		// As after any other exit, the status shows it before the machine advances.
+		c.inbox.post(func(time.Time) { p.dirty = true })
 		return actions
 	}
 	p.running[name] = running
 	go func() {
 		<-running.Done()
-		l.mail.post(func(l *loop, now time.Time) { l.ended(now, p, name, id, running.Exit()) })
+		c.inbox.post(func(now time.Time) { c.exited(now, p, name, id, running.Exit()) })
 	}()
-	l.worker.ContainerChanged(container, streak.Container{ID: id, Running: true, StartedAt: now})
+	c.observer.ContainerChanged(container, streak.Container{ID: id, Running: true, StartedAt: now})
 	return p.machine.ContainerStarted(now, name, id)
 }
 
-// startProcess starts a container's process in what it is to find: its environment, and a
-// folder for temporary files that is as empty as a new container's file system.
-func (l *loop) startProcess(p *pod, c *lifecycle.Container, id string) (*process.Process, error) {
-	if l.killed {
-		return nil, errors.New("the run has been ended")
+// startProcess starts a container's process in its environment, with a folder for
+// temporary files that is empty, like the file system of a new container.
+func (c *containers) startProcess(p *pod, container *corev1.Container, id string) (*process.Process, error) {
+	if c.killed {
+		return nil, errors.New("run was killed")
 	}
-	temp := filepath.Join(p.folder, "tmp", c.Spec.Name)
+	temp := filepath.Join(p.folder, "tmp", container.Name)
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
-		return nil, fmt.Errorf("make a folder for temporary files: %w", err)
+		return nil, fmt.Errorf("create folder for temporary files: %w", err)
 	}
-	environment, err := environ.For(c.Spec, environ.Sources{
-		Pod: p.object, ConfigMaps: l.options.Objects.ConfigMaps, Secrets: l.options.Objects.Secrets,
-		Base: l.base, Volumes: p.volumes, TempDir: temp,
+	environment, err := environ.For(container, environ.Sources{
+		Pod: p.object, ConfigMaps: c.objects.ConfigMaps, Secrets: c.objects.Secrets,
+		Base: c.base, Volumes: p.volumes, TempDir: temp,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("work out the environment: %w", err)
+		return nil, fmt.Errorf("resolve environment: %w", err)
 	}
 	spec := process.Spec{
-		Command: environment.Command, Env: environment.List(), Dir: c.Spec.WorkingDir, Set: id, Leads: true,
-		Stdout: l.newLines(p, c.Spec.Name, "stdout"), Stderr: l.newLines(p, c.Spec.Name, "stderr"),
+		Command: environment.Command, Env: environment.List(), Dir: container.WorkingDir, Set: id, Leads: true,
+		Stdout: c.output.writer(p, container.Name, "stdout"), Stderr: c.output.writer(p, container.Name, "stderr"),
 	}
-	running, err := l.keeper.Start(spec)
+	running, err := c.keeper.Start(spec)
 	if err != nil {
 		return nil, err
 	}
-	l.execs.put(id, spec, running)
+	c.execs.put(id, spec, running)
 	return running, nil
 }
 
-// ended takes in that a container's processes have ended.
-func (l *loop) ended(now time.Time, p *pod, name, id string, exit process.Exit) {
+// exited handles the end of a container's processes.
+func (c *containers) exited(now time.Time, p *pod, name, id string, exit process.Exit) {
 	delete(p.running, name)
-	l.execs.remove(id)
-	over := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
-	l.worker.ContainerChanged(probeid.Container{PodUID: p.object.UID, Name: name},
-		streak.Container{ID: id, Reason: reasonOf(&over)})
-	l.act(now, p, p.machine.ContainerExited(now, name, over))
+	c.execs.remove(id)
+	ended := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
+	c.observer.ContainerChanged(probeid.Container{PodUID: p.object.UID, Name: name},
+		streak.Container{ID: id, Reason: reasonOf(&ended)})
+	c.act(now, p, p.machine.ContainerExited(now, name, ended))
 }
 
-// reasonOf says why a container does not run, in the agent's words.
+// reasonOf says why a container does not run, with the text of the agent.
 func reasonOf(exit *lifecycle.ContainerExit) string {
 	reason := fmt.Sprintf("exited with code %d", exit.Code)
 	if exit.Message != "" {
@@ -136,55 +172,25 @@ func reasonOf(exit *lifecycle.ContainerExit) string {
 	return reason
 }
 
-// hookRun is a hook that a container's machine asks for.
-type hookRun struct {
-	pod    *pod
-	action lifecycle.Action
+// probed handles a transition of one of the kubelet's probes of a container.
+func (c *containers) probed(now time.Time, planned plannedProbe, name string, to v1alpha1.ProbeState) {
+	p := planned.pod
+	switch {
+	case planned.kind == ProbeReadiness:
+		p.machine.ReadinessChanged(name, planned.id, to == v1alpha1.ProbeSucceeded)
+		p.dirty = true
+	case planned.kind == ProbeStartup && to == v1alpha1.ProbeSucceeded:
+		c.act(now, p, p.machine.StartupSucceeded(now, name, planned.id))
+	case to == v1alpha1.ProbeFailed:
+		c.act(now, p, p.machine.ProbeFailed(now, name, planned.id, strings.ToLower(string(planned.kind)), planned.declared))
+	}
 }
 
-// serveHooks runs the hooks that the loop asks for, each in a goroutine of its own, until
-// ctx ends and they with it.
-func (l *loop) serveHooks(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case h := <-l.hooks:
-			running.Go(func() { l.runHook(ctx, h) })
+// killAll kills every process.
+func (c *containers) killAll() {
+	for _, p := range c.pods.list {
+		for _, running := range p.running {
+			running.Kill()
 		}
 	}
-}
-
-// runHook runs a hook and posts how it ended.
-func (l *loop) runHook(ctx context.Context, h hookRun) {
-	if h.action.Timeout > 0 {
-		bounded, cancel := context.WithTimeout(ctx, h.action.Timeout)
-		defer cancel()
-		ctx = bounded
-	}
-	err := l.hook(ctx, h.action)
-	l.mail.post(func(l *loop, now time.Time) {
-		l.act(now, h.pod, h.pod.machine.HookEnded(now, h.action.Container, h.action.ID, h.action.Hook, err))
-	})
-}
-
-// hook runs a hook until it ends, its container does, or ctx does.
-func (l *loop) hook(ctx context.Context, action lifecycle.Action) error {
-	if action.Hook.Sleep != nil {
-		timer := time.NewTimer(time.Duration(action.Hook.Sleep.Seconds) * time.Second)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("sleep: %w", context.Cause(ctx))
-		}
-	}
-	_, _, code, err := l.execs.run(ctx, action.ID, action.Hook.Exec.Command)
-	if err == nil && code != 0 {
-		err = fmt.Errorf("exited with code %d", code)
-	}
-	return err
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 )
 
-// maxExecOutput is how much is kept of each stream of a command.
+// maxExecOutput is the number of bytes that are kept of each stream of a command.
 const maxExecOutput = 10 << 10
 
-// execs runs commands in containers: as processes with their environment and their
+// execs runs commands in containers, as processes with the container's environment and
 // working directory. It is safe for concurrent use.
 type execs struct {
 	keeper *process.Keeper
 
 	mu         sync.Mutex
-	containers map[string]execContainer
+	containers map[string]execTarget
 }
 
-// execContainer is a container that commands run in.
-type execContainer struct {
+// execTarget is a container in which commands run.
+type execTarget struct {
 	spec    process.Spec
 	process *process.Process
 }
 
-// ends tells whether the container's processes have ended, or are just being killed.
-func (c execContainer) ends() bool {
+// ending reports whether the container's processes have ended or are being killed.
+func (c execTarget) ending() bool {
 	select {
 	case <-c.process.Ending():
 		return true
@@ -45,17 +45,17 @@ func (c execContainer) ends() bool {
 var _ exec.Runner = (*execs)(nil)
 
 func newExecs(keeper *process.Keeper) *execs {
-	return &execs{keeper: keeper, containers: map[string]execContainer{}}
+	return &execs{keeper: keeper, containers: map[string]execTarget{}}
 }
 
-// put tells of a container that runs.
+// put adds a running container.
 func (e *execs) put(id string, spec process.Spec, running *process.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.containers[id] = execContainer{spec, running}
+	e.containers[id] = execTarget{spec, running}
 }
 
-// remove tells that a container has ended.
+// remove removes a container that has ended.
 func (e *execs) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,13 +69,14 @@ func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeo
 	return e.run(ctx, id, command)
 }
 
-// run runs a command in a container until it ends or ctx does. It returns what it wrote
-// either way. A command that ends with its container says nothing, which is an error.
+// run runs a command in a container until the command or ctx ends. It returns the output in
+// both cases. A command that was killed with its container has no result: run returns an
+// error.
 func (e *execs) run(ctx context.Context, id string, command []string) (stdout, stderr []byte, code int32, err error) {
 	e.mu.Lock()
 	container, found := e.containers[id]
 	e.mu.Unlock()
-	if !found || container.ends() {
+	if !found || container.ending() {
 		return nil, nil, 0, fmt.Errorf("run %s: container %s is not running", command[0], id)
 	}
 	out, errs := &head{limit: maxExecOutput}, &head{limit: maxExecOutput}
@@ -85,8 +86,8 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if container.ends() {
-		// What was started after the container's processes were killed is not among them.
+	if container.ending() {
+		// The command may have started after the container's processes were killed.
 		running.Kill()
 	}
 	select {
@@ -96,19 +97,19 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 		<-running.Done()
 		return out.Bytes(), errs.Bytes(), 0, fmt.Errorf("run %s: %w", command[0], ctx.Err())
 	}
-	if container.ends() {
-		return nil, nil, 0, fmt.Errorf("run %s: container %s has ended", command[0], id)
+	if container.ending() {
+		return nil, nil, 0, fmt.Errorf("run %s: container %s ended", command[0], id)
 	}
 	return out.Bytes(), errs.Bytes(), running.Exit().Code, nil
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of the output.
 type head struct {
 	bytes.Buffer
 	limit int
 }
 
-// Write never fails, so that who writes more than is kept is not disturbed.
+// Write never fails, so that a command can write more than is kept.
 func (h *head) Write(p []byte) (int, error) {
 	if room := h.limit - h.Len(); room > 0 {
 		h.Buffer.Write(p[:min(room, len(p))])

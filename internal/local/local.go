@@ -1,17 +1,47 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local runs pods as local processes and judges them as a cluster would: each
-// container is a process group, the kubelet's three probes and the markers' probes run on
-// it, and marks, conditions and events are those of a cluster. Nothing outlives a run, not
-// even one that is killed.
+// Package local runs pods as local processes and probes them as a cluster does. Each
+// container is a process group. No process outlives a run, even if the run is killed.
 //
-// The rules are those of plan, worker, streak, report and mark, which the manager and the
-// agent follow too; this package moves their data. What a container goes through is
-// decided in lifecycle, and what its pod's status says in podstatus.
+// What is emulated, by which package:
 //
-// One goroutine, the loop, owns all pods. What happens elsewhere, in the worker, in
-// processes and in hooks, is posted to it.
+//   - lifecycle: the kubelet's order of init containers, sidecars and app containers,
+//     restart policies of pods and containers, crash-loop back-off, postStart and preStop
+//     hooks (exec and sleep), grace periods and the order of termination;
+//   - podstatus: the kubelet's phase, conditions, readiness gates and container statuses;
+//   - worker, streak, report, plan and mark: the probes of the kubelet and of markers, and
+//     the events and marks of the agent and the manager. These packages are also what the
+//     agent and the manager run;
+//   - environ: env, envFrom, $(VAR) references, and the metadata, spec and status fields of
+//     the downward API;
+//   - this package: emptyDir, configMap and secret volumes as folders, the pod IP as a
+//     loopback address, and the kubelet's events Started, Failed, Killing, BackOff,
+//     Unhealthy, FailedPostStartHook and FailedPreStopHook;
+//   - manifest: the pods that a Deployment or StatefulSet creates, named NAME-0, NAME-1 and
+//     so on, and the validation of the API server.
+//
+// What is not emulated, and will not be:
+//
+//   - isolation: no images, namespaces, cgroups, mounts, users or security contexts. A
+//     process sees the file system, the network and the processes of the machine. Resource
+//     requests and limits, OOM kills and evictions do not exist;
+//   - the control plane: no API server, so programs can't reach one, and no scheduling,
+//     admission or garbage collection. Pods, markers and configuration are fixed for the
+//     run. The API's own defaults and checks apply only to the fields that a run uses;
+//   - controllers: no rolling updates, scaling or replacement of failed and deleted pods,
+//     and no Jobs, DaemonSets or other kinds of workloads;
+//   - networking: no Services, DNS, host ports or network policies;
+//   - volumes of other types, mount paths, projected service account tokens, ephemeral
+//     containers, and httpGet and tcpSocket hooks.
+//
+// A manifest that uses these fields runs without them. manifest.Objects.Unsupported names
+// them.
+//
+// One goroutine, the loop, owns the state. It passes events to the parts that own it: pods,
+// containers (processes, hooks and output), probes, marks, statuses and changes (what
+// Observe is told). The worker, processes and hooks run in other goroutines and post their
+// events to the loop's inbox.
 package local
 
 import (
@@ -29,24 +59,27 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-// Options are what a Runner needs.
+// loopback is the address of the machine, and of all pods that share an address.
+const loopback = "127.0.0.1"
+
+// Options configure a Runner.
 type Options struct {
-	// Objects are the pods and markers, with what the pods refer to.
+	// Objects are the pods and markers, and the objects that the pods refer to.
 	Objects manifest.Objects
-	// SharedAddress gives every pod 127.0.0.1 rather than a loopback address of its own,
-	// for systems that have no other. Pods that would collide on a port are refused.
+	// SharedAddress gives every pod the address 127.0.0.1 instead of its own loopback
+	// address, for systems that have no other. New rejects pods that use the same port.
 	SharedAddress bool
 	// CrashLoopInitial and CrashLoopMax are the first and the longest delay before a
-	// container that keeps ending is restarted. Zero means the kubelet's 10 seconds and
+	// container that keeps exiting restarts. Zero means the kubelet's 10 seconds and
 	// 5 minutes.
 	CrashLoopInitial, CrashLoopMax time.Duration
-	// Version is what network probes call themselves, as kube-probe/<version>.
+	// Version is the version in the user agent of network probes, kube-probe/<version>.
 	Version string
-	// Observe is told of every change, in order and from one goroutine. It may call
-	// Snapshot and Kill. It must not block: everything waits for it. Nil tells nobody.
+	// Observe is called with every change, in order and from one goroutine. It may call
+	// Snapshot and Kill. It must not block, because the run waits for it. It may be nil.
 	Observe func(Change)
-	// Executable is the program that is started once more as the reaper. It must call
-	// Reaper first of all. Empty means the running program.
+	// Executable is the program to start as the reaper. It must call Reaper before
+	// anything else. Empty means the running program.
 	Executable string
 }
 
@@ -55,29 +88,29 @@ type Runner struct {
 	options  Options
 	markers  []*plan.Marker
 	warnings []string
-	mail     *mailbox
+	inbox    *inbox
+	// loop is the run. It is nil before Run.
+	loop *loop
 
-	// mu guards what the loop owns, for Snapshot. The loop holds it while it works.
-	mu     sync.Mutex
-	pods   []*pod
-	killed bool
+	// mu guards the state of the pods. The loop holds it while it handles events.
+	mu   sync.Mutex
+	pods *pods
 }
 
-// New checks the options. It starts nothing and reserves nothing. The error says what the
-// objects ask for that can't be had.
+// New validates the options. It does not start or reserve anything.
 func New(options Options) (*Runner, error) {
 	if len(options.Objects.Pods) == 0 {
-		return nil, errors.New("no pods: give a Pod, a Deployment or a StatefulSet with replicas")
+		return nil, errors.New("no pods: specify a Pod, or a Deployment or StatefulSet with replicas")
 	}
 	if options.Observe == nil {
 		options.Observe = func(Change) {}
 	}
 	if options.SharedAddress {
-		if err := collisions(options.Objects.Pods); err != nil {
+		if err := portConflicts(options.Objects.Pods); err != nil {
 			return nil, err
 		}
 	}
-	r := &Runner{options: options, mail: newMailbox()}
+	r := &Runner{options: options, inbox: newInbox()}
 	for i := range options.Objects.Markers {
 		marker, err := plan.Compile(&options.Objects.Markers[i])
 		if err != nil {
@@ -85,15 +118,13 @@ func New(options Options) (*Runner, error) {
 		}
 		r.markers = append(r.markers, marker)
 	}
-	node, crashLoop := nodeName(), lifecycle.CrashLoop{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
-	for _, object := range options.Objects.Pods {
-		r.pods = append(r.pods, newPod(object, node, crashLoop))
-	}
-	r.warnings = warnings(r.markers, r.pods)
+	crashLoop := lifecycle.CrashLoop{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
+	r.pods = newPods(options.Objects.Pods, nodeName(), crashLoop)
+	r.warnings = warnings(r.markers, r.pods.list)
 	return r, nil
 }
 
-// nodeName returns what the pods take for the name of their node.
+// nodeName returns the name of the pods' node.
 func nodeName() string {
 	if name, err := os.Hostname(); err == nil && name != "" {
 		return name
@@ -101,15 +132,15 @@ func nodeName() string {
 	return "local"
 }
 
-// Warnings returns what is wrong with the markers though it is valid: markers that match
-// no pod, probes that can't be run in a pod, and marks that two probes claim. A cluster
-// tells them in the markers' status.
+// Warnings returns problems of valid markers: markers that match no pod, probes that can't
+// run in a pod, and marks that two probes set. In a cluster they are in the markers'
+// status.
 func (r *Runner) Warnings() []string { return r.warnings }
 
-// Run runs the pods until ctx ends, and then stops them as deleted pods are stopped: with
-// preStop hooks, SIGTERM, their grace period, SIGKILL. When it returns, no process that it
-// started is left. It is called once, and returns an error where the run could not begin,
-// or where its reaper has ended and nothing holds the processes any more.
+// Run runs the pods until ctx ends. Then it stops them as deleted pods are stopped: with
+// preStop hooks, SIGTERM, their grace period and SIGKILL. When it returns, all processes
+// that it started have ended. It must be called only once. It returns an error if the run
+// could not start, or if the reaper exited.
 func (r *Runner) Run(ctx context.Context) (err error) {
 	lease, err := r.lease()
 	if err != nil {
@@ -118,53 +149,48 @@ func (r *Runner) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, lease.Close()) }()
 	keeper, err := process.NewKeeper(r.options.Executable)
 	if err != nil {
-		return fmt.Errorf("hold the processes of the run: %w", err)
-	}
-	defer func() { err = errors.Join(err, keeper.Close()) }()
-	l, err := newLoop(r, keeper, lease)
-	if err != nil {
 		return err
 	}
-	return l.run(ctx)
+	defer func() { err = errors.Join(err, keeper.Close()) }()
+	if r.loop, err = newLoop(r, keeper, lease); err != nil {
+		return err
+	}
+	return r.loop.run(ctx)
 }
 
-// lease takes the pods' addresses.
+// lease leases the pods' addresses.
 func (r *Runner) lease() (*address.Lease, error) {
 	if r.options.SharedAddress {
 		return &address.Lease{}, nil
 	}
-	lease, err := address.Take(len(r.pods))
+	lease, err := address.Take(len(r.pods.list))
 	if errors.Is(err, address.ErrOnlyOne) {
-		return nil, fmt.Errorf("give each pod an address of its own: %w: ask for a shared address", err)
+		return nil, fmt.Errorf("lease an address for each pod: %w: use a shared address", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("give each pod an address of its own: %w", err)
+		return nil, fmt.Errorf("lease an address for each pod: %w", err)
 	}
 	return lease, nil
 }
 
-// Kill ends all processes at once, without grace, and the run with them. It may be called
-// from any goroutine, at any time, and more than once.
+// Kill kills all processes without their grace periods, and ends the run. It is safe for
+// concurrent use and can be called at any time, more than once.
 func (r *Runner) Kill() {
-	r.mail.post(func(l *loop, now time.Time) {
-		r.killed = true
-		l.stop(now)
-		l.killAll()
-	})
+	r.inbox.post(func(now time.Time) { r.loop.kill(now) })
 }
 
-// Snapshot returns the pods as they stand, in the order of the manifests. It is safe for
-// concurrent use, before Run, during it and after it.
+// Snapshot returns the current state of the pods, in the order of the manifests. It is safe
+// for concurrent use, before, during and after Run.
 func (r *Runner) Snapshot() []PodView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	views := make([]PodView, 0, len(r.pods))
-	for _, p := range r.pods {
+	views := make([]PodView, 0, len(r.pods.list))
+	for _, p := range r.pods.list {
 		views = append(views, p.view(r.markers))
 	}
 	return views
 }
 
-// Reaper does the work of the reaper and exits, where the program was started as one; else
-// it returns at once. Every program that calls Run must call it before anything else.
+// Reaper runs the reaper and exits if the program was started as one. Otherwise it returns
+// at once. Every program that calls Run must call it before anything else.
 func Reaper() { process.Reaper() }

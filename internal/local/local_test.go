@@ -143,8 +143,8 @@ func TestSnapshot(t *testing.T) {
 	r.await("p/main probe Liveness Succeeded streak=2")
 	r.await("p/main probe Markerone Failed streak=2", "p label one=failed")
 	view := r.Snapshot()[0]
-	ignored := cmpopts.IgnoreFields(local.Probe{}, "LastTransition", "LastProbe", "Runs", "Streak")
-	want := []local.Probe{
+	ignored := cmpopts.IgnoreFields(local.ProbeChange{}, "LastTransition", "LastProbe", "Runs", "Streak")
+	want := []local.ProbeChange{
 		{Type: local.ProbeStartup, Container: "main", Handler: "exec", State: v1alpha1.ProbeSucceeded, Success: true, Threshold: 1},
 		{
 			Type: local.ProbeLiveness, Container: "main", Handler: "exec", Active: true, State: v1alpha1.ProbeSucceeded,

@@ -10,31 +10,47 @@ import (
 )
 
 const (
-	// maxLineBytes is the longest line kept of a container's output.
+	// maxLineBytes is the maximum length of a line of output.
 	maxLineBytes = 16 << 10
-	// maxLogs is how many lines are kept of a pod.
+	// maxLogs is the number of lines that are kept of each pod.
 	maxLogs = 200
+	// maxPendingLines is the number of lines that may wait for the loop. Containers that
+	// write more are blocked.
+	maxPendingLines = 256
 )
 
-// lines cuts a container's output into lines and posts them to the loop. A line that is
-// too long loses its end; the last one needs none.
-type lines struct {
-	loop              *loop
+// output splits the output of containers into lines and posts them to the loop.
+type output struct {
+	inbox   *inbox
+	changes *changes
+	// pending has a token for each line that waits for the loop.
+	pending chan struct{}
+}
+
+func newOutput(inbox *inbox, changes *changes) *output {
+	return &output{inbox: inbox, changes: changes, pending: make(chan struct{}, maxPendingLines)}
+}
+
+// writer returns a writer for one stream of a container.
+func (o *output) writer(p *pod, container, stream string) *lineWriter {
+	return &lineWriter{output: o, pod: p, container: container, stream: stream}
+}
+
+// lineWriter splits one stream into lines. A line that is too long is cut. The last line
+// does not need a newline.
+type lineWriter struct {
+	output            *output
 	pod               *pod
 	container, stream string
 	rest              []byte
 }
 
-func (l *loop) newLines(p *pod, container, stream string) *lines {
-	return &lines{loop: l, pod: p, container: container, stream: stream}
-}
-
-// Write waits while too many lines are waiting for the loop.
-func (w *lines) Write(b []byte) (int, error) {
+// Write blocks while too many lines wait for the loop.
+func (w *lineWriter) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
-		line, after, whole := bytes.Cut(rest, []byte{'\n'})
+		line, after, complete := bytes.Cut(rest, []byte{'\n'})
 		w.add(line)
-		if whole {
+		if complete {
 			w.flush()
 		}
 		rest = after
@@ -42,15 +58,15 @@ func (w *lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close posts what is left of a line without an end.
-func (w *lines) Close() error {
+// Close posts the last line if it has no newline.
+func (w *lineWriter) Close() error {
 	if len(w.rest) > 0 {
 		w.flush()
 	}
 	return nil
 }
 
-func (w *lines) add(part []byte) {
+func (w *lineWriter) add(part []byte) {
 	room := maxLineBytes - len(w.rest)
 	if len(part) > room {
 		part = part[:room]
@@ -58,23 +74,20 @@ func (w *lines) add(part []byte) {
 	w.rest = append(w.rest, part...)
 }
 
-func (w *lines) flush() {
+func (w *lineWriter) flush() {
 	text := strings.ToValidUTF8(strings.TrimSuffix(string(w.rest), "\r"), "\uFFFD")
 	w.rest = w.rest[:0]
-	w.loop.lines <- struct{}{}
-	w.loop.mail.post(func(l *loop, now time.Time) {
-		<-l.lines
-		change := w.pod.change(now, KindLog, w.container)
-		change.Log = &LogLine{Stream: w.stream, Text: text}
-		w.pod.logs.add(change)
-		l.tell(change)
+	w.output.pending <- struct{}{}
+	w.output.inbox.post(func(now time.Time) {
+		<-w.output.pending
+		w.output.changes.log(now, w.pod, w.container, LogLine{Stream: w.stream, Text: text})
 	})
 }
 
 // logRing keeps the last lines of a pod.
 type logRing struct {
 	lines []Change
-	// first is the oldest, once the ring is full.
+	// first is the index of the oldest line when the ring is full.
 	first int
 }
 

@@ -10,12 +10,8 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/address"
-	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
@@ -24,101 +20,70 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// replanDelay is how long labels rest before the markers are matched anew, as the manager
-// lets a burst of changes rest. It also keeps a marker whose own label makes it match no
-// more from turning in circles at full speed.
-const replanDelay = 100 * time.Millisecond
-
-// maxLinesAhead is how many lines of output the loop may lag behind. Containers that write
-// faster wait.
-const maxLinesAhead = 256
-
-// loop is one run. Only its goroutine uses what is in it, but for mail.
+// loop is one run. It passes each event to the part that handles it, and calls the parts
+// in order when they are due. Only its goroutine uses the parts.
 type loop struct {
 	*Runner
 	keeper *process.Keeper
 	worker *worker.Worker
-	execs  *execs
-	base   map[string]string
-	// lines has a token for every line of output that waits for the loop.
-	lines chan struct{}
-	// hooks takes the hooks to run.
-	hooks chan hookRun
 
-	byUID map[types.UID]*pod
-	// planned are the probes last given to the worker.
-	planned map[probeid.Key]plannedProbe
-	// generation counts the markers' plans, of which plan is in force.
-	generation int64
-	newest     report.Plan
-	plan       report.Plan
-	states     report.States
-	ledger     report.Ledger
-
-	// replanAt and reportAt are when the plan and the report are due; zero while not.
-	replanAt, reportAt time.Time
-	stopping           bool
-	changes            []Change
+	schedule   *schedule
+	changes    *changes
+	containers *containers
+	probes     *probes
+	marks      *marks
+	statuses   *statuses
+	stopping   bool
 }
 
-// newLoop gives the pods their addresses and folders.
+// newLoop assembles the parts, and gives the pods their addresses and volumes.
 func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, error) {
-	l := &loop{
-		Runner: r, keeper: keeper, execs: newExecs(keeper), base: baseEnvironment(),
-		lines:   make(chan struct{}, maxLinesAhead),
-		hooks:   make(chan hookRun),
-		byUID:   map[types.UID]*pod{},
-		planned: map[probeid.Key]plannedProbe{},
-		states:  report.States{},
-		ledger:  report.Read(emptyStatus()),
-	}
+	l := &loop{Runner: r, keeper: keeper, schedule: &schedule{}, changes: &changes{}}
+	execs := newExecs(keeper)
 	l.worker = worker.New(worker.Options{
-		Prober:  probers.New(exec.New(l.execs, configv1alpha1.DefaultExecConcurrency, nil), r.options.Version),
-		Sink:    sink{r.mail},
-		Observe: func(run worker.Run) { r.mail.post(func(l *loop, now time.Time) { l.ran(now, run) }) },
-		// The machine has not just come up with hundreds of probes: none needs to wait.
+		Prober:  probers.New(exec.New(execs, configv1alpha1.DefaultExecConcurrency, nil), r.options.Version),
+		Sink:    sink{l},
+		Observe: func(run worker.Run) { r.inbox.post(func(now time.Time) { l.probes.ran(now, run) }) },
+		// A local run has too few probes to need the random delay of a machine that boots.
 		Rand: func() float64 { return 0 },
 	})
+	l.containers = newContainers(containers{
+		pods: r.pods, objects: &r.options.Objects, keeper: keeper, execs: execs, observer: l.worker,
+		inbox: r.inbox, changes: l.changes, schedule: l.schedule,
+	})
+	l.probes = &probes{pods: r.pods, markers: r.markers, planner: l.worker, changes: l.changes}
+	l.marks = newMarks(r.pods, r.markers, l.changes, l.schedule)
+	l.statuses = &statuses{pods: r.pods, changes: l.changes, schedule: l.schedule}
+
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, p := range r.pods {
-		ip := "127.0.0.1"
+	for i, p := range r.pods.list {
+		ip := loopback
 		if i < len(lease.Addresses) {
 			ip = lease.Addresses[i].String()
 		}
-		l.place(now, p, ip)
-		if err := l.makeVolumes(p); err != nil {
+		p.admit(now, ip)
+		if err := makeVolumes(p, keeper.Folder(), &r.options.Objects); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-// place binds a pod to this machine.
-func (l *loop) place(now time.Time, p *pod, ip string) {
-	started := metav1.NewTime(now)
-	p.object.CreationTimestamp = started
-	p.object.Status.StartTime = &started
-	p.object.Status.HostIP = "127.0.0.1"
-	p.object.Status.PodIP = ip
-	p.dirty = true
-	l.byUID[p.object.UID] = p
-}
-
-// run runs the pods until ctx ends or they are killed, and all have stopped.
+// run runs the pods until ctx ends or Kill is called, and all have stopped.
 func (l *loop) run(ctx context.Context) error {
-	// What runs beside the loop ends with it, and not with ctx: pods are stopped first.
+	// The goroutines of the run must outlive ctx, because the pods are stopped after it.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var beside sync.WaitGroup
+	var running sync.WaitGroup
 	defer func() {
 		cancel()
-		beside.Wait()
+		running.Wait()
 	}()
-	beside.Go(func() { l.worker.Run(inner) })
-	beside.Go(func() { l.serveHooks(inner) })
+	running.Go(func() { l.worker.Run(inner) })
+	running.Go(func() { l.containers.serveHooks(inner) })
 	l.worker.ContainersSynced()
-	l.mail.post(func(l *loop, now time.Time) { l.begin(now) })
+	l.inbox.post(l.begin)
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,42 +94,41 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-done:
 			done = nil
-			l.mail.post(func(l *loop, now time.Time) { l.stop(now) })
+			l.inbox.post(l.stop)
 		case <-lost:
-			lost, err = nil, errors.New("the reaper has ended: nothing holds the processes, so they are killed")
+			lost, err = nil, errors.New("the reaper exited, so the processes were killed")
 			l.Kill()
-		case <-l.mail.wake:
+		case <-l.inbox.wake:
 		case <-timer.C:
 		}
 	}
 	return err
 }
 
-// begin starts what each pod begins with.
+// begin reports the initial phase of each pod.
 func (l *loop) begin(now time.Time) {
-	for _, p := range l.pods {
-		l.tell(p.phaseChange(now))
+	for _, p := range l.pods.list {
+		l.changes.phase(now, p)
 		p.dirty = true
 	}
 }
 
-// turn does what is pending and due, tells of what has changed, and returns whether the
-// run is over.
+// turn handles the pending events, does what is due and passes the changes to Observe. It
+// reports whether the run is over.
 func (l *loop) turn() bool {
-	jobs := l.mail.take()
+	pending := l.inbox.take()
 	l.mu.Lock()
-	for _, job := range jobs {
-		job(l, time.Now())
+	for _, handle := range pending {
+		handle(time.Now())
 	}
 	now := time.Now()
 	l.advance(now)
 	l.settle(now)
 	over := l.stopping
-	for _, p := range l.pods {
-		over = over && p.machine.Done() && len(p.running) == 0
+	for _, p := range l.pods.list {
+		over = over && p.done()
 	}
-	changes := l.changes
-	l.changes = nil
+	changes := l.changes.take()
 	l.mu.Unlock()
 	for _, change := range changes {
 		l.options.Observe(change)
@@ -172,95 +136,97 @@ func (l *loop) turn() bool {
 	return over
 }
 
-// advance has the machines go on, once the statuses have shown what has happened to them.
+// advance advances the machines. Each status is refreshed before, so that it shows every
+// state of the machine.
 func (l *loop) advance(now time.Time) {
-	for _, p := range l.pods {
+	for _, p := range l.pods.list {
 		due, ok := p.machine.Due()
 		if !p.dirty && (!ok || due.After(now)) {
 			continue
 		}
-		if p.dirty {
-			l.refreshStatus(now, p)
-		}
-		l.act(now, p, p.machine.Advance(now))
+		l.statuses.refresh(now, p)
+		l.containers.act(now, p, p.machine.Advance(now))
 	}
 }
 
-// settle brings everything in line with what has happened: the pods' statuses, the plan,
-// the report, the marks, and the statuses again, which readiness gates hang on.
+// settle updates what depends on the pods: their statuses, the plan, the report and the
+// marks. Marks change the statuses again, because readiness gates depend on them.
 func (l *loop) settle(now time.Time) {
-	l.refreshStatuses(now)
-	if !l.replanAt.IsZero() && !l.replanAt.After(now) {
-		l.replan(now)
+	l.statuses.refreshAll(now)
+	if l.schedule.takePlan(now) {
+		l.probes.replan(func(applied report.Plan) {
+			l.inbox.post(func(now time.Time) { l.marks.planApplied(now, applied) })
+		})
 	}
-	if !l.reportAt.IsZero() && !l.reportAt.After(now) {
-		l.report(now)
-		l.refreshStatuses(now)
+	if l.schedule.takeReport(now) {
+		l.marks.report(now)
+		l.statuses.refreshAll(now)
 	}
 }
 
-// untilDue returns how long nothing is due.
+// untilDue returns the time until something is due.
 func (l *loop) untilDue() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var next time.Time
-	consider := func(at time.Time) {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+	next := earlier(l.schedule.plan, l.schedule.report)
+	for _, p := range l.pods.list {
+		due, _ := p.machine.Due()
+		next = earlier(next, due)
 	}
-	for _, p := range l.pods {
-		if due, ok := p.machine.Due(); ok {
-			consider(due)
-		}
-	}
-	consider(l.replanAt)
-	consider(l.reportAt)
 	if next.IsZero() {
 		return math.MaxInt64
 	}
 	return max(time.Until(next), 0)
 }
 
-// sooner moves a time to at, where that is sooner.
-func sooner(t *time.Time, at time.Time) {
-	if t.IsZero() || at.Before(*t) {
-		*t = at
-	}
-}
-
-// tell keeps a change for when the turn is over.
-func (l *loop) tell(change Change) { l.changes = append(l.changes, change) }
-
-// stop stops all pods, as if they were deleted.
+// stop stops all pods, as their deletion does in a cluster.
 func (l *loop) stop(now time.Time) {
 	if l.stopping {
 		return
 	}
 	l.stopping = true
-	for _, p := range l.pods {
-		deleted := metav1.NewTime(now)
-		p.object.DeletionTimestamp = &deleted
-		p.object.DeletionGracePeriodSeconds = p.object.Spec.TerminationGracePeriodSeconds
-		l.act(now, p, p.machine.Stop(now))
+	for _, p := range l.pods.list {
+		p.delete(now)
+		l.containers.act(now, p, p.machine.Stop(now))
 	}
-	sooner(&l.replanAt, now)
+	l.schedule.planBy(now)
 }
 
-// killAll kills every process.
-func (l *loop) killAll() {
-	for _, p := range l.pods {
-		for _, running := range p.running {
-			running.Kill()
+// kill stops all pods without their grace periods.
+func (l *loop) kill(now time.Time) {
+	l.containers.killed = true
+	l.stop(now)
+	l.containers.killAll()
+}
+
+// sink posts what the worker reports to the loop.
+type sink struct{ *loop }
+
+var _ worker.Sink = sink{}
+
+// ProbeChanged posts the current state of a probe.
+func (s sink) ProbeChanged(change worker.Change) {
+	s.inbox.post(func(now time.Time) { s.probeChanged(now, change) })
+}
+
+// ProbeGone posts that a probe was removed from the plan.
+func (s sink) ProbeGone(key probeid.Key) {
+	s.inbox.post(func(time.Time) {
+		if s.probes.gone(key) {
+			s.marks.forget(key)
 		}
-	}
+	})
 }
 
-// podOf returns the pod and the container of a key; nil where it is gone.
-func (l *loop) podOf(container probeid.Container) (*pod, *lifecycle.Container) {
-	p := l.byUID[container.PodUID]
-	if p == nil {
-		return nil, nil
+// probeChanged passes the state of a probe to what depends on it: the marks on a marker's
+// probe, the container on a transition of one of the kubelet's.
+func (l *loop) probeChanged(now time.Time, change worker.Change) {
+	planned, known := l.probes.changed(now, change)
+	switch {
+	case !known:
+	case planned.kind == ProbeMarker:
+		l.marks.set(now, change.Key, change.State)
+	case change.Transition != nil:
+		l.containers.probed(now, planned, change.Key.Name, change.Transition.To)
 	}
-	return p, p.machine.Container(container.Name)
 }

@@ -13,41 +13,79 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-func emptyStatus() v1alpha1.NodePodProbeStatus { return v1alpha1.NodePodProbeStatus{} }
+// replanDelay is how long the matching of markers waits after a label changed, as the
+// manager waits during a burst of changes. It also limits the rate at which a marker whose
+// own label stops it from matching is added and removed.
+const replanDelay = 100 * time.Millisecond
 
-// report makes the report that the agent of a node would, and marks the pods by it as the
-// manager would.
-func (l *loop) report(now time.Time) {
-	l.reportAt = time.Time{}
-	decision := report.Decide(now, l.plan, l.ledger, l.states)
-	if !decision.Next.IsZero() {
-		sooner(&l.reportAt, decision.Next)
-	}
-	if !decision.Write {
-		return
-	}
-	events := l.ledger.Events(l.plan, decision.Status)
-	l.ledger = l.ledger.Wrote(now, decision.Status)
-	for _, e := range events {
-		if p := l.byUID[types.UID(e.Pod.UID)]; p != nil {
-			l.tell(p.event(now, e.Probe.ContainerName, corev1.EventTypeNormal, e.Reason(), e.Text()))
-		}
-	}
-	npp := &v1alpha1.NodePodProbe{Status: l.ledger.Status()}
-	for _, p := range l.pods {
-		l.mark(now, p, npp)
+// marks reports the states of the markers' probes as the agent of a node does, and marks
+// the pods as the manager does.
+type marks struct {
+	pods     *pods
+	markers  []*plan.Marker
+	changes  *changes
+	schedule *schedule
+
+	// plan is the plan that the worker runs.
+	plan   report.Plan
+	states report.States
+	ledger report.Ledger
+}
+
+func newMarks(pods *pods, markers []*plan.Marker, changes *changes, schedule *schedule) *marks {
+	return &marks{
+		pods: pods, markers: markers, changes: changes, schedule: schedule,
+		states: report.States{}, ledger: report.Read(v1alpha1.NodePodProbeStatus{}),
 	}
 }
 
-// mark gives a pod the marks that the report calls for. An ending pod keeps those it has.
-func (l *loop) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
+// set stores the state of a probe.
+func (m *marks) set(now time.Time, key probeid.Key, state streak.State) {
+	m.states[key] = state
+	m.schedule.reportBy(now)
+}
+
+// forget removes the state of a probe.
+func (m *marks) forget(key probeid.Key) { delete(m.states, key) }
+
+// planApplied handles a plan that the worker now runs.
+func (m *marks) planApplied(now time.Time, applied report.Plan) {
+	m.plan = applied
+	m.schedule.reportBy(now)
+}
+
+// report computes the report of the agent, writes the agent's events and marks the pods.
+func (m *marks) report(now time.Time) {
+	decision := report.Decide(now, m.plan, m.ledger, m.states)
+	m.schedule.reportBy(decision.Next)
+	if !decision.Write {
+		return
+	}
+	events := m.ledger.Events(m.plan, decision.Status)
+	m.ledger = m.ledger.Wrote(now, decision.Status)
+	for _, e := range events {
+		if p := m.pods.byUID[types.UID(e.Pod.UID)]; p != nil {
+			m.changes.event(now, p, e.Probe.ContainerName, corev1.EventTypeNormal, e.Reason(), e.Text())
+		}
+	}
+	npp := &v1alpha1.NodePodProbe{Status: m.ledger.Status()}
+	for _, p := range m.pods.list {
+		m.mark(now, p, npp)
+	}
+}
+
+// mark sets the marks of a pod according to the report. A pod that is ending keeps its
+// marks.
+func (m *marks) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 	if plan.Ending(p.object) {
 		return
 	}
-	probes := plan.Pod(p.object, l.markers, plan.KubernetesDefaults()).Probes
+	probes := plan.Pod(p.object, m.markers, plan.KubernetesDefaults()).Probes
 	desired := mark.Desired(probes, mark.ReportOf(npp, p.object.UID), p.owned)
 	if desired.Equal(p.owned) {
 		return
@@ -55,10 +93,10 @@ func (l *loop) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 	before := p.object.DeepCopy()
 	mark.Replace(p.object, p.owned, desired)
 	p.owned, p.dirty = desired, true
-	l.tellKeys(now, p, KindLabel, before.Labels, p.object.Labels)
-	l.tellKeys(now, p, KindAnnotation, before.Annotations, p.object.Annotations)
-	l.tellConditions(now, p, before.Status.Conditions)
+	m.changes.keys(now, p, KindLabel, before.Labels, p.object.Labels)
+	m.changes.keys(now, p, KindAnnotation, before.Annotations, p.object.Annotations)
+	m.changes.conditions(now, p, before.Status.Conditions)
 	if !maps.Equal(before.Labels, p.object.Labels) {
-		sooner(&l.replanAt, now.Add(replanDelay))
+		m.schedule.planBy(now.Add(replanDelay))
 	}
 }

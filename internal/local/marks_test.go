@@ -15,25 +15,25 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
-func TestLines(t *testing.T) {
+func TestLineWriter(t *testing.T) {
 	long := strings.Repeat("x", maxLineBytes)
 	for name, test := range map[string]struct {
 		writes []string
 		want   []string
 	}{
-		"one write, many lines":  {[]string{"a\nb\n\nc\n"}, []string{"a", "b", "", "c"}},
-		"one line, many writes":  {[]string{"a", "b", "c\n"}, []string{"abc"}},
-		"no end":                 {[]string{"a\nb"}, []string{"a", "b"}},
-		"carriage return":        {[]string{"a\r\n"}, []string{"a"}},
-		"no text":                {[]string{"a\xffb\n"}, []string{"a\uFFFDb"}},
-		"a long line is cut":     {[]string{long, "yz\n", "next\n"}, []string{long, "next"}},
-		"nothing":                {nil, nil},
-		"an end without a start": {[]string{"\n"}, []string{""}},
+		"one write, many lines": {[]string{"a\nb\n\nc\n"}, []string{"a", "b", "", "c"}},
+		"one line, many writes": {[]string{"a", "b", "c\n"}, []string{"abc"}},
+		"no newline at end":     {[]string{"a\nb"}, []string{"a", "b"}},
+		"carriage return":       {[]string{"a\r\n"}, []string{"a"}},
+		"invalid UTF-8":         {[]string{"a\xffb\n"}, []string{"a\uFFFDb"}},
+		"long line":             {[]string{long, "yz\n", "next\n"}, []string{long, "next"}},
+		"nothing":               {nil, nil},
+		"empty line":            {[]string{"\n"}, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &loop{Runner: &Runner{mail: newMailbox()}, lines: make(chan struct{}, maxLinesAhead)}
+			inbox := newInbox()
 			p := newPod(&corev1.Pod{}, "node", lifecycle.CrashLoop{})
-			w := l.newLines(p, "main", "stdout")
+			w := newOutput(inbox, &changes{}).writer(p, "main", "stdout")
 			for _, text := range test.writes {
 				if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 					t.Fatalf("wrote %d: %v", n, err)
@@ -42,8 +42,8 @@ func TestLines(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
-			for _, job := range l.mail.take() {
-				job(l, time.Unix(0, 0))
+			for _, handle := range inbox.take() {
+				handle(time.Unix(0, 0))
 			}
 			var got []string
 			for _, change := range p.logs.all() {
@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestLogsKeepTheLast(t *testing.T) {
+func TestLogRingKeepsLastLines(t *testing.T) {
 	var ring logRing
 	for i := range maxLogs + 3 {
 		ring.add(Change{Log: &LogLine{Text: fmt.Sprint(i)}})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
@@ -16,35 +18,58 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
+// pods are the pods of the run, in the order of the manifests.
+type pods struct {
+	list  []*pod
+	byUID map[types.UID]*pod
+}
+
+func newPods(objects []*corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pods {
+	ps := &pods{byUID: make(map[types.UID]*pod, len(objects))}
+	for _, object := range objects {
+		p := newPod(object, node, crashLoop)
+		ps.list = append(ps.list, p)
+		ps.byUID[p.object.UID] = p
+	}
+	return ps
+}
+
+// of returns the pod and the container of a key. They are nil if they do not exist.
+func (ps *pods) of(container probeid.Container) (*pod, *lifecycle.ContainerMachine) {
+	p := ps.byUID[container.PodUID]
+	if p == nil {
+		return nil, nil
+	}
+	return p, p.machine.Container(container.Name)
+}
+
 // pod is one pod of the run.
 type pod struct {
-	// object is the pod as a cluster's API would show it.
+	// object is the pod as the API of a cluster would return it.
 	object  *corev1.Pod
-	machine *lifecycle.Pod
-	// volumes are the folders of its volumes, by name.
+	machine *lifecycle.PodMachine
+	// folder is the pod's folder, volumes are the folders of its volumes by name.
+	folder  string
 	volumes map[string]string
-	// folder is the pod's own.
-	folder string
-	// running has the processes of its containers, by the container's name.
+	// running has the processes of its containers by the container's name.
 	running map[string]*process.Process
-	// owned are the marks that it carries.
+	// owned are the marks that the pod has.
 	owned mark.Marks
-	// probes are what is known of its probes: the kubelet's by container and type, the
-	// markers' by their key.
-	kubelet map[kubeletProbe]*Probe
-	marked  map[probeid.Key]*Probe
+	// kubelet has the states of the kubelet's probes, marked those of the markers' probes.
+	kubelet map[kubeletProbe]*ProbeChange
+	marked  map[probeid.Key]*ProbeChange
 	logs    logRing
-	// dirty is whether its status may have changed.
+	// dirty reports whether the status may have changed.
 	dirty bool
 }
 
-// kubeletProbe names one of the kubelet's probes within a pod.
+// kubeletProbe identifies one of the kubelet's probes within a pod.
 type kubeletProbe struct {
 	container string
 	kind      ProbeType
 }
 
-// newPod returns a pod that is bound to this machine and of which nothing runs yet.
+// newPod returns a pod that is bound to this machine and not started.
 func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod {
 	object = object.DeepCopy()
 	object.UID = uuid.NewUUID()
@@ -55,12 +80,12 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 		machine: lifecycle.New(object, crashLoop),
 		volumes: map[string]string{},
 		running: map[string]*process.Process{},
-		kubelet: map[kubeletProbe]*Probe{},
-		marked:  map[probeid.Key]*Probe{},
+		kubelet: map[kubeletProbe]*ProbeChange{},
+		marked:  map[probeid.Key]*ProbeChange{},
 	}
 	for _, c := range p.machine.Containers() {
 		for _, declared := range kubeletProbes(c.Spec) {
-			p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}] = &Probe{
+			p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}] = &ProbeChange{
 				Type: declared.kind, Container: c.Spec.Name, Handler: handlerOf(declared.spec),
 			}
 		}
@@ -71,14 +96,41 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 	return p
 }
 
-// change starts a change of the pod.
-func (p *pod) change(now time.Time, kind Kind, container string) Change {
+// admit sets the parts of the status that are known when the kubelet has admitted the pod.
+func (p *pod) admit(now time.Time, ip string) {
+	started := metav1.NewTime(now)
+	p.object.CreationTimestamp = started
+	p.object.Status.StartTime = &started
+	p.object.Status.HostIP = loopback
+	p.object.Status.PodIP = ip
+	p.dirty = true
+}
+
+// delete marks the pod as deleted.
+func (p *pod) delete(now time.Time) {
+	deleted := metav1.NewTime(now)
+	p.object.DeletionTimestamp = &deleted
+	p.object.DeletionGracePeriodSeconds = p.object.Spec.TerminationGracePeriodSeconds
+}
+
+// done reports whether no process of the pod runs or will run again.
+func (p *pod) done() bool { return p.machine.Done() && len(p.running) == 0 }
+
+// change returns a change of the pod without its details.
+func (p *pod) change(now time.Time, kind ChangeKind, container string) Change {
 	return Change{Kind: kind, Time: now, Namespace: p.object.Namespace, Pod: p.object.Name, Container: container}
 }
 
-// event makes the change that an event is.
-func (p *pod) event(now time.Time, container, eventType, reason, message string) Change {
-	c := p.change(now, KindEvent, container)
-	c.Event = &Event{Type: eventType, Reason: reason, Message: message}
-	return c
+// containerStarted resets the probes of a container that has started. The worker resets
+// the states of the markers' probes itself.
+func (p *pod) containerStarted(c *lifecycle.ContainerMachine) {
+	for _, declared := range kubeletProbes(c.Spec) {
+		state := p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}]
+		*state = ProbeChange{Type: state.Type, Container: state.Container, Handler: state.Handler}
+	}
+	for key, state := range p.marked {
+		if key.Name == c.Spec.Name {
+			state.Runs, state.Streak, state.Threshold = 0, 0, 0
+		}
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// view returns the pod as it stands.
+// view returns the current state of the pod.
 func (p *pod) view(markers []*plan.Marker) PodView {
 	view := PodView{
 		Pod:               p.object.DeepCopy(),
@@ -22,7 +22,7 @@ func (p *pod) view(markers []*plan.Marker) PodView {
 	}
 	for _, c := range p.machine.Containers() {
 		for _, declared := range kubeletProbes(c.Spec) {
-			view.Probes = append(view.Probes, shown(p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}]))
+			view.Probes = append(view.Probes, snapshot(p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}]))
 		}
 	}
 	seen := map[probeid.Key]bool{}
@@ -32,15 +32,15 @@ func (p *pod) view(markers []*plan.Marker) PodView {
 			ID:        planned.ID,
 		}
 		if known := p.marked[key]; known != nil {
-			view.Probes = append(view.Probes, shown(known))
+			view.Probes = append(view.Probes, snapshot(known))
 			seen[key] = true
 		}
 	}
-	// Those of an ended pod, or of a plan that is about to change.
-	var others []Probe
+	// These belong to a pod that is ending, or to a plan that is about to change.
+	var others []ProbeChange
 	for key, known := range p.marked {
 		if !seen[key] {
-			others = append(others, shown(known))
+			others = append(others, snapshot(known))
 		}
 	}
 	slices.SortFunc(others, compareProbes)
@@ -48,8 +48,8 @@ func (p *pod) view(markers []*plan.Marker) PodView {
 	return view
 }
 
-// shown returns a probe as a snapshot has it.
-func shown(known *Probe) Probe {
+// snapshot returns the state of a probe without what changed it.
+func snapshot(known *ProbeChange) ProbeChange {
 	p := *known
 	p.Ran, p.Transition = false, false
 	return p

@@ -10,37 +10,39 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
-// defaultFileMode is the mode of a file from a config map or secret where the volume asks
-// for no other.
+// defaultFileMode is the default mode of the files of a config map or secret.
 const defaultFileMode = 0o644
 
-// makeVolumes makes the pod's folders: its own, and one for each volume. All are made
-// before any process is started, as a script that is just being written can't be run.
-func (l *loop) makeVolumes(p *pod) error {
-	p.folder = filepath.Join(l.keeper.Folder(), p.object.Namespace+"_"+p.object.Name)
+// makeVolumes creates the pod's folder in the run's folder, and a folder for each volume.
+// It runs before any process starts, because a script can't be executed while it is open
+// for writing.
+func makeVolumes(p *pod, folder string, objects *manifest.Objects) error {
+	p.folder = filepath.Join(folder, p.object.Namespace+"_"+p.object.Name)
 	for i := range p.object.Spec.Volumes {
 		volume := &p.object.Spec.Volumes[i]
-		files, items, mode, ok := l.contents(p, volume)
+		files, items, mode, ok := contentsOf(p, volume, objects)
 		if !ok {
 			continue
 		}
 		folder := filepath.Join(p.folder, "volumes", volume.Name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return fmt.Errorf("make volume %s of pod %s: %w", volume.Name, p.object.Name, err)
+			return fmt.Errorf("create volume %s of pod %s: %w", volume.Name, p.object.Name, err)
 		}
 		if err := writeFiles(folder, files, items, mode); err != nil {
-			return fmt.Errorf("fill volume %s of pod %s: %w", volume.Name, p.object.Name, err)
+			return fmt.Errorf("write volume %s of pod %s: %w", volume.Name, p.object.Name, err)
 		}
 		p.volumes[volume.Name] = folder
 	}
 	return nil
 }
 
-// contents returns what a volume begins with. It reports false for a kind of volume that a
-// local run has not.
-func (l *loop) contents(p *pod, volume *corev1.Volume) (files map[string][]byte, items []corev1.KeyToPath, mode *int32, ok bool) {
+// contentsOf returns the initial files of a volume. It returns false for types of volumes
+// that a local run does not support.
+func contentsOf(p *pod, volume *corev1.Volume, objects *manifest.Objects) (files map[string][]byte, items []corev1.KeyToPath, mode *int32, ok bool) {
 	named := func(name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: p.object.Namespace, Name: name}
 	}
@@ -49,7 +51,7 @@ func (l *loop) contents(p *pod, volume *corev1.Volume) (files map[string][]byte,
 	case volume.EmptyDir != nil:
 		return files, nil, nil, true
 	case volume.ConfigMap != nil:
-		if object := l.options.Objects.ConfigMaps[named(volume.ConfigMap.Name)]; object != nil {
+		if object := objects.ConfigMaps[named(volume.ConfigMap.Name)]; object != nil {
 			for key, value := range object.BinaryData {
 				files[key] = value
 			}
@@ -59,7 +61,7 @@ func (l *loop) contents(p *pod, volume *corev1.Volume) (files map[string][]byte,
 		}
 		return files, volume.ConfigMap.Items, volume.ConfigMap.DefaultMode, true
 	case volume.Secret != nil:
-		if object := l.options.Objects.Secrets[named(volume.Secret.SecretName)]; object != nil {
+		if object := objects.Secrets[named(volume.Secret.SecretName)]; object != nil {
 			files = object.Data
 		}
 		return files, volume.Secret.Items, volume.Secret.DefaultMode, true
@@ -67,7 +69,7 @@ func (l *loop) contents(p *pod, volume *corev1.Volume) (files map[string][]byte,
 	return nil, nil, nil, false
 }
 
-// writeFiles writes the files under their keys, or those of the items under their paths.
+// writeFiles writes the items to their paths, or all files to their keys if there are none.
 func writeFiles(folder string, files map[string][]byte, items []corev1.KeyToPath, defaultMode *int32) error {
 	if items == nil {
 		for key := range files {
@@ -77,7 +79,7 @@ func writeFiles(folder string, files map[string][]byte, items []corev1.KeyToPath
 	for _, item := range items {
 		contents, found := files[item.Key]
 		if !found {
-			// The key of an optional source.
+			// The source is optional.
 			continue
 		}
 		mode := os.FileMode(defaultFileMode)
@@ -89,14 +91,14 @@ func writeFiles(folder string, files map[string][]byte, items []corev1.KeyToPath
 		}
 		path := filepath.Join(folder, item.Path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("make the folder of %s: %w", item.Path, err)
+			return fmt.Errorf("create folder of %s: %w", item.Path, err)
 		}
 		if err := os.WriteFile(path, contents, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", item.Path, err)
 		}
-		// Past the umask, as the manifest says.
+		// Unlike WriteFile, this is not subject to the umask.
 		if err := os.Chmod(path, mode); err != nil {
-			return fmt.Errorf("set the mode of %s: %w", item.Path, err)
+			return fmt.Errorf("set mode of %s: %w", item.Path, err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 // renamed or removed.
 type record struct {
 	// Kind is the kind of the change. It determines which of the fields below are set.
-	Kind local.Kind `json:"kind"`
+	Kind local.ChangeKind `json:"kind"`
 	// Time is the time of the change, in UTC with microseconds.
 	Time metav1.MicroTime `json:"time"`
 	// Namespace and Pod are the namespace and name of the pod.
@@ -173,7 +173,7 @@ func containerRecordOf(status *corev1.ContainerStatus) *containerRecord {
 	return out
 }
 
-func probeRecordOf(p *local.Probe) *probeRecord {
+func probeRecordOf(p *local.ProbeChange) *probeRecord {
 	out := &probeRecord{
 		Type: p.Type, Marker: p.Marker, Name: p.Name, Handler: p.Handler, Active: p.Active,
 		State: p.State, Message: p.Message, Transition: p.Transition,

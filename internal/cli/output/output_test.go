@@ -64,7 +64,7 @@ func examples() map[string]example {
 			text: `web-0  Container   web waiting (CrashLoopBackOff): back-off 10s, restarts 2`,
 		},
 		"probe of a marker": {
-			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
+			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 				Type: local.ProbeMarker, Marker: "web", Name: "idle", Container: "web", Handler: "exec", Active: true,
 				State: "Succeeded", Message: "idle", LastTransition: noon(), Transition: true,
 				Ran: true, Success: true, Output: "idle", LastProbe: noon(), Streak: 1, Threshold: 1, Runs: 1,
@@ -76,7 +76,7 @@ func examples() map[string]example {
 			text: `web-0  Probe       web web#idle succeeded 1/1, now Succeeded: idle`,
 		},
 		"first failure of a liveness probe": {
-			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
+			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 				Type: local.ProbeLiveness, Container: "web", Handler: "httpGet", Active: true,
 				State: "Succeeded", Message: "", LastTransition: noon(),
 				Ran: true, Output: "HTTP probe failed with statuscode: 500", LastProbe: noon(), Streak: 1, Threshold: 3, Runs: 4,
@@ -88,7 +88,7 @@ func examples() map[string]example {
 			text: `web-0  Probe       web liveness failed 1/3: HTTP probe failed with statuscode: 500`,
 		},
 		"probe with error": {
-			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
+			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 				Type: local.ProbeReadiness, Container: "web", Handler: "grpc", Active: true, Ran: true, Error: "no such service", Runs: 1,
 			}},
 			json: `{"kind":"Probe","time":"2030-01-02T12:00:00.345678Z","namespace":"default","pod":"web-0","container":"web",` +
@@ -96,7 +96,7 @@ func examples() map[string]example {
 			text: `web-0  Probe       web readiness could not be run: no such service`,
 		},
 		"probe of a container that ended": {
-			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
+			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 				Type: local.ProbeMarker, Marker: "web", Name: "idle", Container: "web", Handler: "exec",
 				State: "Failed", Message: "container is not running", LastTransition: noon(), Transition: true,
 			}},
@@ -136,7 +136,7 @@ func examples() map[string]example {
 			text:   `web-0  Annotation  example.com/note=a<b c`,
 		},
 		"event": {
-			change: local.Change{Kind: local.KindEvent, Container: "web", Event: &local.Event{
+			change: local.Change{Kind: local.KindEvent, Container: "web", Event: &local.PodEvent{
 				Type: "Warning", Reason: "Unhealthy", Message: "Liveness probe failed: cat: no such file\n",
 			}},
 			json: `{"kind":"Event","time":"2030-01-02T12:00:00.345678Z","namespace":"default","pod":"web-0","container":"web",` +
@@ -195,12 +195,12 @@ func TestTextAlignsPods(t *testing.T) {
 // Text prints a run of a probe only if it differs from the previous one.
 func TestTextOmitsRepeatedResults(t *testing.T) {
 	run := func(success bool, streak int, transition bool) local.Change {
-		return at(local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{
+		return at(local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 			Type: local.ProbeLiveness, Container: "web", Ran: true, Runs: 1,
 			Success: success, Streak: streak, Threshold: 3, Transition: transition, State: "Failed",
 		}})
 	}
-	waiting := at(local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.Probe{Type: local.ProbeLiveness, Container: "web"}})
+	waiting := at(local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{Type: local.ProbeLiveness, Container: "web"}})
 	var out bytes.Buffer
 	text := output.NewText(&out, nil)
 	for _, change := range []local.Change{

@@ -111,7 +111,7 @@ func withDetail(text, reason, message string) string {
 
 // ProbeName returns the display name of a probe: "marker#probe" for a probe of a marker,
 // otherwise the type, such as "liveness".
-func ProbeName(p *local.Probe) string {
+func ProbeName(p *local.ProbeChange) string {
 	if p.Type == local.ProbeMarker {
 		return probeid.ID{Marker: p.Marker, Probe: p.Name}.String()
 	}
@@ -119,7 +119,7 @@ func ProbeName(p *local.Probe) string {
 }
 
 // describeProbe describes the last run of a probe and the state that it caused.
-func describeProbe(p *local.Probe) string {
+func describeProbe(p *local.ProbeChange) string {
 	text := p.Container + " " + ProbeName(p)
 	switch {
 	case !p.Ran:

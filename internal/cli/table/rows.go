@@ -116,7 +116,7 @@ func marksOf(view *local.PodView) []string {
 	return marks
 }
 
-func probeRow(pod *corev1.Pod, p *local.Probe) row {
+func probeRow(pod *corev1.Pod, p *local.ProbeChange) row {
 	name := "  " + output.ProbeName(p)
 	if len(pod.Spec.Containers)+len(pod.Spec.InitContainers) > 1 {
 		name += " (" + p.Container + ")"

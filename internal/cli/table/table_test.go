@@ -42,7 +42,7 @@ func game(name, idle, message string) local.PodView {
 				},
 			},
 		},
-		Probes: []local.Probe{{
+		Probes: []local.ProbeChange{{
 			Type: local.ProbeMarker, Marker: "game", Name: "idle", Container: "game", State: state,
 			Output: message, LastProbe: noon(), Streak: 3, Threshold: 1,
 		}},
@@ -67,7 +67,7 @@ func crashing() local.PodView {
 				},
 			},
 		},
-		Probes: []local.Probe{
+		Probes: []local.ProbeChange{
 			{Type: local.ProbeStartup, Container: "web", State: "Unknown", Error: "no\nanswer", LastProbe: noon()},
 			{Type: local.ProbeLiveness, Container: "proxy"},
 			{Type: local.ProbeMarker, Marker: "m", Name: "p", Container: "proxy", State: "Failed", Message: "container is not running"},
@@ -187,7 +187,7 @@ func (r *fakeRun) Snapshot() []local.PodView { return r.views }
 func (r *fakeRun) emit(reason string, views ...local.PodView) {
 	r.views = views
 	r.changes = append(r.changes, local.Change{
-		Kind: local.KindEvent, Time: noon(), Pod: views[0].Pod.Name, Event: &local.Event{Type: "Normal", Reason: reason, Message: "m"},
+		Kind: local.KindEvent, Time: noon(), Pod: views[0].Pod.Name, Event: &local.PodEvent{Type: "Normal", Reason: reason, Message: "m"},
 	})
 }
 

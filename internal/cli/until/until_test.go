@@ -72,7 +72,7 @@ func annotation(pod, key, value string) local.Change {
 }
 
 func event(pod, reason, message string) local.Change {
-	return change(pod, local.Change{Kind: local.KindEvent, Event: &local.Event{Reason: reason, Message: message}})
+	return change(pod, local.Change{Kind: local.KindEvent, Event: &local.PodEvent{Reason: reason, Message: message}})
 }
 
 func restart(pod, container string, count int32) local.Change {

@@ -28,7 +28,7 @@ type podState struct {
 	// seen contains the indices of the expressions whose event has occurred.
 	seen map[int]bool
 	// lastEvent is the most recent event.
-	lastEvent *local.Event
+	lastEvent *local.PodEvent
 }
 
 // Verdict is the result of one expression.

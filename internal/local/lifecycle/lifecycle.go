@@ -107,9 +107,9 @@ func (c *ContainerMachine) Initialized() bool {
 // Restarts counts the runs after the first.
 func (c *ContainerMachine) Restarts() int32 { return int32(max(c.Starts-1, 0)) }
 
-// Probed reports which of the kubelet's probes run. The startup probe holds back the
+// ActiveProbes reports which of the kubelet's probes run. The startup probe holds back the
 // others. While the container is being stopped, only the readiness probe runs.
-func (c *ContainerMachine) Probed() (startup, liveness, readiness bool) {
+func (c *ContainerMachine) ActiveProbes() (startup, liveness, readiness bool) {
 	switch c.Phase {
 	case Running:
 		return !c.Startup, c.Startup, c.Startup
@@ -197,9 +197,3 @@ func (p *PodMachine) Due() (time.Time, bool) {
 	}
 	return due, !due.IsZero()
 }
-
-// The names of the machines until their last user is renamed.
-type (
-	Container = ContainerMachine
-	Pod       = PodMachine
-)
