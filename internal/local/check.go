@@ -4,11 +4,9 @@
 package local
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,18 +15,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-func compareProbes(a, b ProbeChange) int {
-	return cmp.Or(strings.Compare(a.Marker, b.Marker), strings.Compare(a.Name, b.Name), strings.Compare(a.Container, b.Container))
-}
-
-// port is what two pods can't share on one address.
+// port is a port that only one pod can use on an address.
 type port struct {
 	number   int32
 	protocol corev1.Protocol
 }
 
-// collisions returns an error for every port that two pods would listen on at one
-// address: those that containers declare, and those that probes go to.
+// portConflicts returns an error for each port that two pods use: the ports that their
+// containers declare, and those that their probes connect to.
 func portConflicts(pods []*corev1.Pod) error {
 	users := map[port]*corev1.Pod{}
 	var errs []error
@@ -37,7 +31,7 @@ func portConflicts(pods []*corev1.Pod) error {
 			before, taken := users[p]
 			if taken && before != pod {
 				errs = append(errs, fmt.Errorf(
-					"pods %s and %s both use port %d (%s), and share an address: run fewer of them, or without a shared address",
+					"pods %s and %s both use port %d (%s) of the shared address: run only one of them, or use separate addresses",
 					before.Name, pod.Name, p.number, p.protocol))
 				continue
 			}
@@ -47,7 +41,7 @@ func portConflicts(pods []*corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// portsOf returns the ports that a pod uses, as far as it says, each once.
+// portsOf returns the ports that a pod declares, without duplicates.
 func portsOf(pod *corev1.Pod) []port {
 	var ports []port
 	add := func(number int32, protocol corev1.Protocol) {
@@ -84,18 +78,18 @@ func probedPort(h *corev1.ProbeHandler) int32 {
 	}
 }
 
-// warnings returns what a cluster would say in the markers' status. The pods are taken as
-// they will be once their init containers have succeeded.
+// warnings returns the problems that the markers' status reports in a cluster, for pods
+// whose init containers have succeeded.
 func warnings(markers []*plan.Marker, pods []*pod) []string {
 	var out []string
-	say := func(format string, args ...any) {
+	warn := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
 	for _, m := range plan.Sorted(markers) {
 		if !slices.ContainsFunc(pods, func(p *pod) bool { return m.Selects(p.object) }) {
-			say("PodProbeMarker %s: its selector matches none of the pods", m.Name)
+			warn("PodProbeMarker %s: selector matches no pods", m.Name)
 		}
 	}
 	for _, p := range pods {
@@ -107,11 +101,11 @@ func warnings(markers []*plan.Marker, pods []*pod) []string {
 			if problem.Port != "" {
 				what += ", port " + problem.Port
 			}
-			say("probe %s is left out for pod %s: %s (%s)", problem.ID, p.object.Name, problem.Reason, what)
+			warn("probe %s is skipped for pod %s: %s (%s)", problem.ID, p.object.Name, problem.Reason, what)
 		}
 		_, conflicts := mark.Claim(planned.Probes)
 		for _, c := range conflicts {
-			say("probe %s does not set %s on pod %s: probe %s does", c.Loser, c.Key, p.object.Name, c.Winner)
+			warn("probe %s does not set %s on pod %s: probe %s sets it", c.Loser, c.Key, p.object.Name, c.Winner)
 		}
 	}
 	return out

@@ -92,10 +92,10 @@ func TestWarnings(t *testing.T) {
 		marker("c", "matchLabels: {app: none}", `{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}`),
 	)
 	want := []string{
-		"PodProbeMarker c: its selector matches none of the pods",
-		"probe a#one is left out for pod p: ContainerNotFound (container other)",
-		"probe a#two is left out for pod p: PortNotFound (container main, port https)",
-		"probe b#three does not set condition a/three on pod p: probe a#three does",
+		"PodProbeMarker c: selector matches no pods",
+		"probe a#one is skipped for pod p: ContainerNotFound (container other)",
+		"probe a#two is skipped for pod p: PortNotFound (container main, port https)",
+		"probe b#three does not set condition a/three on pod p: probe a#three sets it",
 	}
 	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -4,7 +4,9 @@
 package local
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -46,6 +48,11 @@ func (p *pod) view(markers []*plan.Marker) PodView {
 	slices.SortFunc(others, compareProbes)
 	view.Probes = append(view.Probes, others...)
 	return view
+}
+
+// compareProbes orders the probes of markers.
+func compareProbes(a, b ProbeChange) int {
+	return cmp.Or(strings.Compare(a.Marker, b.Marker), strings.Compare(a.Name, b.Name), strings.Compare(a.Container, b.Container))
 }
 
 // snapshot returns the state of a probe without what changed it.
