@@ -130,6 +130,11 @@ test-integration: ## Run the tests that need an API server and etcd, both built 
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p 1 -timeout 20m ./test/integration/...
 
+.PHONY: test-scale
+test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a real API server. By hand: it takes minutes.
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	SEAMARK_SCALE=full SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -count=1 -v -timeout 20m -run TestCountsOfWrites ./test/integration/manager
+
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped after; KEEP=1 leaves it up.
 	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \

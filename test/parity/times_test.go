@@ -16,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/worker"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // agent is Seamark's worker in the same bubble as a bench, with one probe.
@@ -51,7 +51,7 @@ func newAgent(t *testing.T, spread float64) *agent {
 type sink struct{}
 
 func (sink) ProbeChanged(worker.Change) {}
-func (sink) ProbeGone(probeid.Key)                                      {}
+func (sink) ProbeGone(probeid.Key)      {}
 
 func (a *agent) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
 	a.mu.Lock()

@@ -6,6 +6,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -23,26 +24,40 @@ import (
 )
 
 const (
-	scaleNodes   = 100
-	scalePods    = 3000
 	scaleMarkers = 10
-	scaleReplace = 300
 	clients      = 12
 )
+
+// scale is the size of the fleet. The counts that the test asserts are ratios, so a small
+// fleet proves them too. SEAMARK_SCALE=full runs the 3,000 pods of the design's budget,
+// which take minutes.
+type scale struct {
+	nodes, pods, replaced int
+	idle                  time.Duration
+}
+
+func scaleFromEnvironment() scale {
+	if os.Getenv("SEAMARK_SCALE") == "full" {
+		return scale{nodes: 100, pods: 3000, replaced: 300, idle: time.Minute}
+	}
+	return scale{nodes: 20, pods: 600, replaced: 60, idle: 20 * time.Second}
+}
 
 // fleet is the fixture of the scale test.
 type fleet struct {
 	*world
-	pods []*corev1.Pod
+	scale scale
+	pods  []*corev1.Pod
 }
 
 // TestCountsOfWrites checks the numbers of writes against the design's budget, in several
-// steps with the same 3,000 pods. The test has its own API server: stopping it is faster than
+// steps with the same pods. The test has its own API server: stopping it is faster than
 // deleting the pods.
 func TestCountsOfWrites(t *testing.T) {
 	own := env.Start(t)
 	stop := startManager(t, own)
-	f := &fleet{world: newWorldWithoutManager(t, own)}
+	f := &fleet{world: newWorldWithoutManager(t, own), scale: scaleFromEnvironment()}
+	t.Logf("%d markers, %d pods, %d nodes", scaleMarkers, f.scale.pods, f.scale.nodes)
 	// Listing all objects costs the API server as much as many writes.
 	f.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 5 * time.Minute}
 	f.build()
@@ -52,11 +67,12 @@ func TestCountsOfWrites(t *testing.T) {
 		f.createMarkers()
 		t.Logf("markers created in %v", time.Since(start).Round(time.Millisecond))
 		f.plansComplete()
-		t.Logf("10 markers, 3,000 pods, 100 nodes: plans complete after %v", time.Since(start).Round(time.Millisecond))
+		t.Logf("plans complete after %v", time.Since(start).Round(time.Millisecond))
 		f.settle()
 		f.settle()
-		if n, c := writes().Writes("nodepodprobes", ""), writes().Conflicts("nodepodprobes"); n > 120 || c > 0 {
-			t.Errorf("%d plan writes and %d conflicts, want at most 120 and 0", n, c)
+		most := f.scale.nodes * 12 / 10
+		if n, c := writes().Writes("nodepodprobes", ""), writes().Conflicts("nodepodprobes"); n > most || c > 0 {
+			t.Errorf("%d plan writes and %d conflicts, want at most %d and 0", n, c, most)
 		} else {
 			t.Logf("%d plan writes", n)
 		}
@@ -65,34 +81,34 @@ func TestCountsOfWrites(t *testing.T) {
 		start := time.Now()
 		f.reportAll()
 		f.allMarked()
-		t.Logf("all agents report at the same time: 3,000 pods marked after %v", time.Since(start).Round(time.Millisecond))
+		t.Logf("all agents report at the same time: all pods marked after %v", time.Since(start).Round(time.Millisecond))
 		f.settle()
-		if n := writes().Writes("pods", "status"); n != scalePods {
+		if n := writes().Writes("pods", "status"); n != f.scale.pods {
 			t.Errorf("%d writes of marks, want one per pod", n)
 		}
 	})
 	f.counted("replaced pods", func(t *testing.T, writes func() env.Requests) {
-		for i := range scaleReplace {
-			f.replace(i * (scalePods / scaleReplace))
+		for i := range f.scale.replaced {
+			f.replace(i * (f.scale.pods / f.scale.replaced))
 		}
 		f.plansComplete()
 		f.settle()
 		n := writes().Writes("nodepodprobes", "")
-		if n > 2*scaleReplace {
-			t.Errorf("%d plan writes for %d replaced pods, want at most two each", n, scaleReplace)
+		if n > 2*f.scale.replaced {
+			t.Errorf("%d plan writes for %d replaced pods, want at most two each", n, f.scale.replaced)
 		}
-		t.Logf("%d plan writes for %d pods replaced one by one", n, scaleReplace)
+		t.Logf("%d plan writes for %d pods replaced one by one", n, f.scale.replaced)
 	})
 	f.settle()
 	stop()
-	f.counted("restart and one idle minute", func(t *testing.T, _ func() env.Requests) {
+	f.counted("restart and idle time", func(t *testing.T, _ func() env.Requests) {
 		before, err := f.env.Requests(t.Context())
 		f.must(err)
 		versions := f.versions()
 		startManager(t, own)
-		f.wait(time.Minute)
+		f.wait(f.scale.idle)
 		if all := f.writes(before); len(all) > 0 {
-			t.Errorf("writes in one idle minute after a restart: %v", all)
+			t.Errorf("writes in idle time after a restart: %v", all)
 		}
 		for name, version := range f.versions() {
 			if versions[name] != version {
@@ -133,22 +149,22 @@ func (f *fleet) each(n int, work func(ctx context.Context, i int) error) {
 func nodeName(i int) string { return fmt.Sprintf("scale-%03d", i) }
 
 func (f *fleet) build() {
-	f.each(scaleNodes, func(ctx context.Context, i int) error {
+	f.each(f.scale.nodes, func(ctx context.Context, i int) error {
 		return f.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}})
 	})
-	for i := range scaleNodes {
+	for i := range f.scale.nodes {
 		f.nodes = append(f.nodes, nodeName(i))
 	}
-	f.pods = make([]*corev1.Pod, scalePods)
-	f.each(scalePods, func(ctx context.Context, i int) error {
-		pod := builders.Pod(f.namespace, fmt.Sprintf("pod-%04d", i)).Label("app", "game").Node(nodeName(i % scaleNodes)).Build()
+	f.pods = make([]*corev1.Pod, f.scale.pods)
+	f.each(f.scale.pods, func(ctx context.Context, i int) error {
+		pod := builders.Pod(f.namespace, fmt.Sprintf("pod-%04d", i)).Label("app", "game").Node(nodeName(i % f.scale.nodes)).Build()
 		var err error
 		f.pods[i], err = env.CreatePod(ctx, f.client, pod)
 		return err
 	})
 	f.until("every node has a NodePodProbe", func(ctx context.Context) (string, error) {
 		var plans v1alpha1.NodePodProbeList
-		if err := f.client.List(ctx, &plans); err != nil || len(plans.Items) == scaleNodes {
+		if err := f.client.List(ctx, &plans); err != nil || len(plans.Items) == f.scale.nodes {
 			return "", err
 		}
 		return fmt.Sprint(len(plans.Items), " nodes have one"), nil
@@ -172,7 +188,7 @@ func (f *fleet) plansComplete() {
 		if err := f.client.List(ctx, &plans); err != nil {
 			return "", err
 		}
-		got := make([]string, 0, scalePods)
+		got := make([]string, 0, f.scale.pods)
 		for _, npp := range plans.Items {
 			for _, pod := range npp.Spec.PodProbes {
 				if len(pod.Probes) != scaleMarkers {
@@ -181,7 +197,7 @@ func (f *fleet) plansComplete() {
 				got = append(got, npp.Name+"/"+pod.UID)
 			}
 		}
-		want := make([]string, 0, scalePods)
+		want := make([]string, 0, f.scale.pods)
 		for _, pod := range f.pods {
 			want = append(want, pod.Spec.NodeName+"/"+string(pod.UID))
 		}
@@ -195,7 +211,7 @@ func (f *fleet) plansComplete() {
 }
 
 func (f *fleet) reportAll() {
-	f.each(scaleNodes, func(ctx context.Context, i int) error {
+	f.each(f.scale.nodes, func(ctx context.Context, i int) error {
 		return report(ctx, f.client, nodeName(i), func(string) v1alpha1.ProbeState { return succeeded })
 	})
 }
@@ -209,7 +225,7 @@ func (f *fleet) allMarked() {
 	f.until("all pods are marked", func(ctx context.Context) (string, error) {
 		pods := &metav1.PartialObjectMetadataList{}
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := f.client.List(ctx, pods, client.InNamespace(f.namespace), wanted); err != nil || len(pods.Items) == scalePods {
+		if err := f.client.List(ctx, pods, client.InNamespace(f.namespace), wanted); err != nil || len(pods.Items) == f.scale.pods {
 			return "", err
 		}
 		return fmt.Sprint(len(pods.Items), " pods are marked"), nil
