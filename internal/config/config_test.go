@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/plan"
 )
 
 const (
@@ -159,21 +158,13 @@ logging: {verbosity: 3, format: json}
 	}
 }
 
-// The defaults of probes are those that the compiler of plans has as Kubernetes' own.
-func TestProbeDefaults(t *testing.T) {
-	got := plan.Defaults(managerDefaults(func(*v1alpha1.ManagerConfiguration) {}).ProbeDefaults)
-	if diff := cmp.Diff(plan.KubernetesDefaults(), got); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
-}
-
 func TestNamespaceWithoutPod(t *testing.T) {
 	set := newSet()
 	c, err := NewManager(set, "testdata/none").Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.LeaderElection.ResourceNamespace; got != "seamark-system" {
+	if got := c.LeaderElection.ResourceNamespace; got != v1alpha1.DefaultNamespace {
 		t.Errorf("namespace %q", got)
 	}
 }

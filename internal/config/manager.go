@@ -14,9 +14,6 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
-// fallbackNamespace is where the lease is kept by a manager that runs in no pod.
-const fallbackNamespace = "seamark-system"
-
 // Manager is the command line of the manager.
 type Manager struct {
 	// Kubeconfig is the file that says how to reach the API server, or empty.
@@ -44,7 +41,7 @@ func (m *Manager) Load() (*v1alpha1.ManagerConfiguration, error) { return m.sour
 
 func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	f.bool(c.LeaderElection.LeaderElect, "leader-elect", "leaderElection.leaderElect", "wait to be elected before doing any work; without it only one manager may run")
-	f.text(&c.LeaderElection.ResourceNamespace, "leader-election-namespace", "leaderElection.resourceNamespace", "namespace of the lease; without it the pod's own, else "+fallbackNamespace)
+	f.text(&c.LeaderElection.ResourceNamespace, "leader-election-namespace", "leaderElection.resourceNamespace", "namespace of the lease; without it the pod's own, else "+v1alpha1.DefaultNamespace)
 	f.text(&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "host:port that serves /metrics; 0 serves none")
 	f.text(&c.Health.BindAddress, "health-probe-bind-address", "health.bindAddress", "host:port that serves /healthz and /readyz; 0 serves none")
 	f.set.Var(gatesFlag{&c.FeatureGates}, "feature-gates", "features to switch on or off, A=true,B=false; known are "+strings.Join(knownGates(), ", "))
@@ -65,7 +62,7 @@ func OwnNamespace(file string) string {
 	if own, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(own)) != "" {
 		return strings.TrimSpace(string(own))
 	}
-	return fallbackNamespace
+	return v1alpha1.DefaultNamespace
 }
 
 func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
@@ -25,16 +26,8 @@ type Defaults struct {
 	SuccessThreshold, FailureThreshold int32
 }
 
-// KubernetesDefaults returns the values that the documentation of core/v1 Probe gives.
-func KubernetesDefaults() Defaults {
-	return Defaults{
-		InitialDelaySeconds: 0,
-		PeriodSeconds:       10,
-		TimeoutSeconds:      1,
-		SuccessThreshold:    1,
-		FailureThreshold:    3,
-	}
-}
+// KubernetesDefaults returns the defaults that core/v1 Probe documents.
+func KubernetesDefaults() Defaults { return Defaults(configv1alpha1.KubernetesProbeDefaults()) }
 
 // resolve makes the probe independent of the pod's spec. A reason in the problem says
 // that it can't be run in this pod.

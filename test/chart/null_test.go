@@ -6,7 +6,6 @@ package chart
 import (
 	"bytes"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
@@ -16,14 +15,7 @@ import (
 // TestNullValues sets every optional value to null, as users do to remove a default, with all
 // features off and with all features on.
 func TestNullValues(t *testing.T) {
-	content, err := os.ReadFile("../../charts/seamark/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var defaults map[string]any
-	if err := yaml.Unmarshal(content, &defaults); err != nil {
-		t.Fatal(err)
-	}
+	defaults := readValues(t)
 	root := readSchema(t)
 	helm := tool(t, "helm")
 	for name, values := range map[string]string{"off": "", "on": everything} {

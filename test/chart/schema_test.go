@@ -24,6 +24,7 @@ type schema struct {
 	Ref                  string             `json:"$ref"`
 	Description          string             `json:"description"`
 	Type                 string             `json:"type"`
+	Maximum              *int64             `json:"maximum"`
 	Required             []string           `json:"required"`
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties json.RawMessage    `json:"additionalProperties"`

@@ -8,12 +8,31 @@ import (
 	"time"
 )
 
-// DefaultExecConcurrency is how many exec probes run at a time on one node where nothing
-// else is asked for.
-const DefaultExecConcurrency = 16
+const (
+	// DefaultNamespace is the namespace that Seamark is installed in by default.
+	DefaultNamespace = "seamark-system"
+	// DefaultExecConcurrency is the default of AgentConfiguration's execConcurrency.
+	DefaultExecConcurrency = 16
+	// DefaultReportInterval is the default of AgentConfiguration's reportInterval.
+	DefaultReportInterval = 100 * time.Millisecond
+	// DefaultWebhookName is the default name of the webhook's Secret, Service and
+	// MutatingWebhookConfiguration.
+	DefaultWebhookName = "seamark-webhook"
+)
 
-// SetManagerDefaults fills in what c leaves unset, but for the namespace of the lease,
-// which depends on where the manager runs.
+// KubernetesProbeDefaults returns the defaults that core/v1 Probe documents.
+func KubernetesProbeDefaults() ProbeDefaults {
+	return ProbeDefaults{
+		InitialDelaySeconds: 0,
+		PeriodSeconds:       10,
+		TimeoutSeconds:      1,
+		SuccessThreshold:    1,
+		FailureThreshold:    3,
+	}
+}
+
+// SetManagerDefaults sets the defaults of all unset fields of c, except the namespace of the
+// lease, which depends on where the manager runs.
 func SetManagerDefaults(c *ManagerConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("ManagerConfiguration"))
 	if c.LeaderElection.LeaderElect == nil {
@@ -27,24 +46,26 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 	orDefault(&c.Controllers.PodMark.Concurrency, 32)
 	orDefault(&c.Controllers.Marker.Concurrency, 4)
 	orDefault(&c.Controllers.Serverless.Concurrency, 16)
-	orDefault(&c.ProbeDefaults.PeriodSeconds, 10)
-	orDefault(&c.ProbeDefaults.TimeoutSeconds, 1)
-	orDefault(&c.ProbeDefaults.SuccessThreshold, 1)
-	orDefault(&c.ProbeDefaults.FailureThreshold, 3)
+	probes, defaults := &c.ProbeDefaults, KubernetesProbeDefaults()
+	orDefault(&probes.InitialDelaySeconds, defaults.InitialDelaySeconds)
+	orDefault(&probes.PeriodSeconds, defaults.PeriodSeconds)
+	orDefault(&probes.TimeoutSeconds, defaults.TimeoutSeconds)
+	orDefault(&probes.SuccessThreshold, defaults.SuccessThreshold)
+	orDefault(&probes.FailureThreshold, defaults.FailureThreshold)
 	webhook := &c.Serverless.Webhook
 	orDefault(&webhook.Port, 9443)
 	orDefault(&webhook.Certificates, CertificatesBySeamark)
 	orDefault(&webhook.CertificateDirectory, "/run/seamark/webhook")
-	orDefault(&webhook.SecretName, "seamark-webhook")
-	orDefault(&webhook.ServiceName, "seamark-webhook")
-	orDefault(&webhook.ConfigurationName, "seamark-webhook")
+	orDefault(&webhook.SecretName, DefaultWebhookName)
+	orDefault(&webhook.ServiceName, DefaultWebhookName)
+	orDefault(&webhook.ConfigurationName, DefaultWebhookName)
 }
 
-// SetAgentDefaults fills in what c leaves unset.
+// SetAgentDefaults sets the defaults of all unset fields of c.
 func SetAgentDefaults(c *AgentConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("AgentConfiguration"))
 	orDefault(&c.ExecConcurrency, DefaultExecConcurrency)
-	orDefault(&c.ReportInterval.Duration, 100*time.Millisecond)
+	orDefault(&c.ReportInterval.Duration, DefaultReportInterval)
 	orDefault(&c.Metrics.BindAddress, ":10357")
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)

@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the configuration files of Seamark's programs, group
-// config.seamark.dev, version v1alpha1: a ManagerConfiguration and an AgentConfiguration.
-// They are files and no objects of the API server.
+// Package v1alpha1 contains the configuration files of Seamark's programs, group
+// config.seamark.dev, version v1alpha1: ManagerConfiguration and AgentConfiguration. They
+// are files, not objects of the API server.
 //
-// A field that is absent, empty or zero takes its default, which its documentation names.
+// A field that is absent, empty or zero takes the default that its documentation states.
 //
 // +kubebuilder:object:generate=true
 // +groupName=config.seamark.dev

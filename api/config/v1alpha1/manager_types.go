@@ -11,136 +11,143 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type ManagerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// leaderElection is how one of several managers is chosen to work.
+	// leaderElection configures how one of several managers becomes the leader.
 	// +optional
 	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
-	// metrics is where /metrics is served. Default ":8080".
+	// metrics is the address that serves /metrics. Default ":8080".
 	// +optional
 	Metrics Endpoint `json:"metrics,omitempty"`
-	// health is where /healthz and /readyz are served. Default ":8081".
+	// health is the address that serves /healthz and /readyz. Default ":8081".
 	// +optional
 	Health Endpoint `json:"health,omitempty"`
-	// pprof is where the profiles of net/http/pprof are served: a loopback address alone,
-	// like 127.0.0.1:6060. Default "0".
+	// pprof is the address that serves the profiles of net/http/pprof. It must be a loopback
+	// address such as 127.0.0.1:6060, or "0". Default "0".
 	// +optional
 	Pprof Endpoint `json:"pprof,omitempty"`
-	// logging is what is logged, and how.
+	// logging configures the log.
 	// +optional
 	Logging Logging `json:"logging,omitempty"`
-	// controllers is how much the controllers do at a time.
+	// controllers configures the concurrency of the controllers.
 	// +optional
 	Controllers Controllers `json:"controllers,omitempty"`
-	// probeDefaults are for the fields of probes that markers leave unset.
+	// probeDefaults are the values of probe fields that a marker leaves unset.
 	// +optional
 	ProbeDefaults ProbeDefaults `json:"probeDefaults,omitempty"`
-	// featureGates switch features on and off, by name. Those left out have their defaults:
-	// PodProbeMarkerGate true, EnablePodProbeMarkerOnServerless false.
+	// featureGates enables and disables features by name. Gates that are not listed keep
+	// their defaults: PodProbeMarkerGate true, EnablePodProbeMarkerOnServerless false.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
-	// serverless is how pods of virtual kubelets are served. It has no effect unless the
-	// gate EnablePodProbeMarkerOnServerless is on.
+	// serverless configures support for pods on virtual nodes. It requires the feature gate
+	// EnablePodProbeMarkerOnServerless.
 	// +optional
 	Serverless Serverless `json:"serverless,omitempty"`
 }
 
-// LeaderElection is how one of several managers is chosen to work.
+// LeaderElection configures how one of several managers becomes the leader.
 type LeaderElection struct {
-	// leaderElect is whether a manager waits to be elected before it works. Default true.
-	// With false, only one manager may run.
+	// leaderElect makes the manager wait until it is the leader. If it is false, only one
+	// manager may run. Default true.
 	// +optional
 	LeaderElect *bool `json:"leaderElect,omitempty"`
-	// resourceNamespace is the namespace of the lease. Default: the manager's own, or
-	// seamark-system where it runs in no pod.
+	// resourceNamespace is the namespace of the lease. If it is empty, it is the namespace
+	// of the manager's pod, or seamark-system outside a pod.
 	// +optional
 	ResourceNamespace string `json:"resourceNamespace,omitempty"`
 }
 
-// Controllers is how much each controller does at a time.
+// Controllers configures each controller.
 type Controllers struct {
-	// nodeProbe compiles and writes the plans of nodes. Default concurrency 16 nodes.
+	// nodeProbe compiles and writes the plans of nodes. Default 16.
 	// +optional
 	NodeProbe Controller `json:"nodeProbe,omitempty"`
-	// podMark marks pods. Default concurrency 32 pods.
+	// podMark marks pods. Default 32.
 	// +optional
 	PodMark Controller `json:"podMark,omitempty"`
-	// marker keeps the status and the finalizer of markers. Default concurrency 4 markers.
+	// marker maintains the status and finalizer of markers. Default 4.
 	// +optional
 	Marker Controller `json:"marker,omitempty"`
-	// serverless annotates the pods of virtual kubelets. Default concurrency 16 pods.
+	// serverless annotates the pods of virtual nodes. Default 16.
 	// +optional
 	Serverless Controller `json:"serverless,omitempty"`
 }
 
-// Controller is how much a controller does at a time.
+// Controller configures a controller.
 type Controller struct {
-	// concurrency is how many objects are worked on at once, 1 to 256.
+	// concurrency is the number of objects that the controller processes at the same time, 1
+	// to 256.
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 }
 
-// ProbeDefaults are the values of a probe's fields that a marker leaves unset. Those of
-// this API are Kubernetes' own, where OpenKruise 1.9 runs each of them with 1.
+// ProbeDefaults are the values of probe fields that a marker leaves unset. The defaults are
+// those of Kubernetes. OpenKruise 1.9 uses 1 for each of them.
 type ProbeDefaults struct {
-	// initialDelaySeconds is the time from the start of a container to the first run, in
-	// seconds, at least 0. Default 0.
+	// initialDelaySeconds is the time from the start of a container to the first run of the
+	// probe, in seconds, at least 0. Default 0.
 	// +optional
 	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
-	// periodSeconds is the time from the start of one run to that of the next, in seconds,
-	// at least 1. Default 10.
+	// periodSeconds is the time from the start of one run to the start of the next, in
+	// seconds, at least 1. Default 10.
 	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// timeoutSeconds is what one run may take, in seconds, at least 1. Default 1.
+	// timeoutSeconds is the timeout of one run, in seconds, at least 1. Default 1.
 	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
-	// successThreshold is how many successes in a row count, at least 1. Default 1.
+	// successThreshold is the number of consecutive successes after which the state becomes
+	// Succeeded, at least 1. Default 1.
 	// +optional
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
-	// failureThreshold is how many failures in a row count, at least 1. Default 3.
+	// failureThreshold is the number of consecutive failures after which the state becomes
+	// Failed, at least 1. Default 3.
 	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 }
 
-// Serverless is how pods of virtual kubelets are served.
+// Serverless configures support for pods on virtual nodes.
 type Serverless struct {
-	// webhook annotates pods as they are made.
+	// webhook configures the admission webhook that annotates pods when they are created.
 	// +optional
 	Webhook Webhook `json:"webhook,omitempty"`
 }
 
-// CertificateSource is who makes and renews the certificates of the webhook.
+// CertificateSource is what issues and renews the webhook's certificates.
 // +kubebuilder:validation:Enum=seamark;certManager
 type CertificateSource string
 
 const (
-	// CertificatesBySeamark are made and renewed by the manager, in a Secret of its own.
+	// CertificatesBySeamark means that the manager issues and renews the certificates, and
+	// stores them in a Secret.
 	CertificatesBySeamark CertificateSource = "seamark"
-	// CertificatesByCertManager are made and renewed by cert-manager.
+	// CertificatesByCertManager means that cert-manager issues and renews the certificates.
 	CertificatesByCertManager CertificateSource = "certManager"
 )
 
-// Webhook is the server that annotates pods as they are made. What it names is in the
-// manager's own namespace, but for the webhook configuration, which is in none.
+// Webhook configures the admission webhook that annotates pods when they are created. The
+// Secret and Service are in the manager's own namespace; the webhook configuration is
+// cluster-scoped.
 type Webhook struct {
-	// port is the port that it listens on, 1 to 65535. Default 9443.
+	// port is the port that the webhook listens on, 1 to 65535. Default 9443.
 	// +optional
 	Port int32 `json:"port,omitempty"`
-	// certificates is who makes and renews its certificates, seamark or certManager.
-	// Default seamark.
+	// certificates is what issues and renews the certificates, seamark or certManager.
+	// Default "seamark".
 	// +optional
 	Certificates CertificateSource `json:"certificates,omitempty"`
-	// certificateDirectory is where the Secret is mounted, with tls.crt and tls.key: an
-	// absolute path. Default /run/seamark/webhook.
+	// certificateDirectory is the absolute path of the directory where the Secret is
+	// mounted, with tls.crt and tls.key. It is used with certManager. Default
+	// "/run/seamark/webhook".
 	// +optional
 	CertificateDirectory string `json:"certificateDirectory,omitempty"`
-	// secretName is the Secret of the certificates. Default seamark-webhook.
+	// secretName is the name of the Secret that stores the certificates. Default
+	// "seamark-webhook".
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
-	// serviceName is the Service by which the API server reaches it. Default
-	// seamark-webhook.
+	// serviceName is the name of the Service through which the API server reaches the
+	// webhook. Default "seamark-webhook".
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// configurationName is the MutatingWebhookConfiguration that calls it. Default
-	// seamark-webhook.
+	// configurationName is the name of the MutatingWebhookConfiguration that calls the
+	// webhook. Default "seamark-webhook".
 	// +optional
 	ConfigurationName string `json:"configurationName,omitempty"`
 }

@@ -3,31 +3,31 @@
 
 package v1alpha1
 
-// Endpoint is where a server listens.
+// Endpoint is the address that a server listens on.
 type Endpoint struct {
-	// bindAddress is host:port or :port, the latter on all addresses; "0" serves nothing.
+	// bindAddress is host:port, or :port for all addresses. "0" disables the server.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
 }
 
-// LogFormat is how a line of the log is written.
+// LogFormat is the format of log lines.
 // +kubebuilder:validation:Enum=text;json
 type LogFormat string
 
 const (
 	// LogText writes key=value pairs.
 	LogText LogFormat = "text"
-	// LogJSON writes one JSON object a line.
+	// LogJSON writes one JSON object per line.
 	LogJSON LogFormat = "json"
 )
 
-// Logging is what is logged, and how.
+// Logging configures the log.
 type Logging struct {
-	// verbosity is the highest level that is logged, 0 to 10. Default 0: changes of state,
-	// and what somebody must act on.
+	// verbosity is the highest level that is logged, 0 to 10. At level 0, the log contains
+	// state transitions and problems that require action. Default 0.
 	// +optional
 	Verbosity int32 `json:"verbosity,omitempty"`
-	// format is text or json. Default text.
+	// format is text or json. Default "text".
 	// +optional
 	Format LogFormat `json:"format,omitempty"`
 }

@@ -23,12 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 )
 
 const (
 	// SystemNamespace is the namespace that `make install` installs Seamark in.
-	SystemNamespace = "seamark-system"
+	SystemNamespace = configv1alpha1.DefaultNamespace
 	// BusyboxImage is preloaded on every cluster that hack/cluster starts.
 	BusyboxImage = "docker.io/library/busybox:1.35"
 	// Timeout is the longest that a test waits for a condition on a loaded machine. Only a

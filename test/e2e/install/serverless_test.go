@@ -23,12 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/provider"
 )
 
 const (
-	hook      = "seamark-webhook"
+	hook      = configv1alpha1.DefaultWebhookName
 	condition = "game.io/idle"
 )
 

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
 // Namespace creates a namespace with a unique name and returns the name. The namespace stays
@@ -28,7 +30,7 @@ func (e *Env) Namespace(tb testing.TB) string {
 }
 
 // SystemNamespace is the namespace that config/ installs Seamark in.
-const SystemNamespace = "seamark-system"
+const SystemNamespace = configv1alpha1.DefaultNamespace
 
 // Component returns a configuration with a token of the service account of one of Seamark's
 // programs, which has the rights that config/rbac grants it.

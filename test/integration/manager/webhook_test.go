@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/webhook"
 	"github.com/seamark-dev/seamark/test/await"
@@ -34,7 +35,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-const webhookName = "seamark-webhook"
+const webhookName = configv1alpha1.DefaultWebhookName
 
 // webhookWorld is a fixture with a manager that serves the webhook with the rights of
 // config/serverless, and an API server that calls it.
