@@ -154,7 +154,7 @@ test-docs: jq example-images ## Run the commands of the documents on the cluster
 test-e2e-nodes: ## Turn the local cluster into two nodes with Debian's containerd and run what differs there.
 	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
-		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerThatNeverStarts|TestRecreationUnderTheSameName|TestHangingProbe'
+		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerThatNeverStarts|TestRecreatedPodWithTheSameName|TestHangingProbe'
 
 .PHONY: e2e-images
 e2e-images:

@@ -22,9 +22,9 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// processes returns the ids of the cluster's processes whose program and arguments the
-// predicate accepts. The tests run as root on the machine that runs the cluster.
-func processes(t testing.TB, is func(args []string) bool) []int {
+// processes returns the IDs of the processes whose program and arguments match. The tests run on
+// the machine that runs the cluster.
+func processes(t testing.TB, matches func(args []string) bool) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	cluster.Must(t, err)
@@ -32,39 +32,39 @@ func processes(t testing.TB, is func(args []string) bool) []int {
 	for _, file := range files {
 		line, err := os.ReadFile(file)
 		if err != nil {
-			continue // It ended since.
+			continue // It has exited.
 		}
 		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && is(args) {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && matches(args) {
 			found = append(found, pid)
 		}
 	}
 	return found
 }
 
-// program accepts processes by their program's base name.
+// program matches processes by the base name of their program.
 func program(name string) func([]string) bool {
 	return func(args []string) bool { return filepath.Base(args[0]) == name }
 }
 
-// kill ends every process of the program at once, as a crash would, once there is one.
+// kill waits for a process of the program and kills all of them, which simulates a crash.
 func (s *suite) kill(name string) {
 	s.Helper()
-	s.Eventually("a process of "+name+" to kill", func(context.Context) error {
+	s.Eventually("a process of "+name, func(context.Context) error {
 		found := processes(s, program(name))
 		if len(found) == 0 {
 			return errors.New("none")
 		}
 		for _, pid := range found {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				return fmt.Errorf("killing %d: %w", pid, err)
+				return fmt.Errorf("kill %d: %w", pid, err)
 			}
 		}
 		return nil
 	})
 }
 
-// systemReady waits until the pods of the component are there and ready.
+// systemReady waits until the pods of the component exist and are ready.
 func (s *suite) systemReady(component string) {
 	s.Helper()
 	s.Eventually(component+" is ready", func(ctx context.Context) error {
@@ -84,7 +84,7 @@ func (s *suite) systemReady(component string) {
 	})
 }
 
-// fleet is a few marked pods whose states a test flips.
+// fleet is a group of marked pods whose states a test flips.
 type fleet struct {
 	*suite
 	pods []string
@@ -107,7 +107,7 @@ func newFleet(s *suite, many int) *fleet {
 	return f
 }
 
-// flip turns the state of every other pod.
+// flip changes the state of every other pod.
 func (f *fleet) flip() {
 	f.Helper()
 	for i := 0; i < len(f.pods); i += 2 {
@@ -117,7 +117,7 @@ func (f *fleet) flip() {
 	}
 }
 
-// settled waits until every pod carries what its container says.
+// settled waits until every pod has the marks of its container's state.
 func (f *fleet) settled() {
 	f.Helper()
 	for _, name := range f.pods {
@@ -126,7 +126,7 @@ func (f *fleet) settled() {
 	}
 }
 
-// versions are the pods' resource versions.
+// versions returns the pods' resource versions.
 func (f *fleet) versions() map[string]string {
 	f.Helper()
 	versions := map[string]string{}
@@ -136,22 +136,22 @@ func (f *fleet) versions() map[string]string {
 	return versions
 }
 
-// unmoved fails if any pod was written since.
-func (f *fleet) unmoved(before map[string]string) {
+// notWritten checks that no pod was written since before.
+func (f *fleet) notWritten(before map[string]string) {
 	f.Helper()
 	for name, now := range f.versions() {
 		if now != before[name] {
-			f.Errorf("pod %s was written though no state changed: resource version %s, before %s", name, now, before[name])
+			f.Errorf("pod %s was written although no state changed: resource version %s, before %s", name, now, before[name])
 		}
 	}
 }
 
-func TestDaemonsKilled(t *testing.T) {
+func TestKilledDaemons(t *testing.T) {
 	s := newSuite(t)
 	f := newFleet(s, 6)
 	for _, daemon := range []string{"manager", "agent"} {
 		for round := range 2 {
-			t.Logf("killing the %s, round %d", daemon, round+1)
+			t.Logf("kill the %s, round %d", daemon, round+1)
 			f.flip()
 			s.kill("seamark-" + daemon)
 			f.flip()
@@ -163,7 +163,7 @@ func TestDaemonsKilled(t *testing.T) {
 	before := f.versions()
 	s.kill("seamark-manager")
 	s.kill("seamark-agent")
-	s.Eventually("both are back", func(context.Context) error {
+	s.Eventually("both run again", func(context.Context) error {
 		for _, daemon := range []string{"seamark-manager", "seamark-agent"} {
 			if len(processes(t, program(daemon))) == 0 {
 				return fmt.Errorf("no process of %s", daemon)
@@ -173,12 +173,12 @@ func TestDaemonsKilled(t *testing.T) {
 	})
 	s.systemReady("manager")
 	s.systemReady("agent")
-	f.unmoved(before)
+	f.notWritten(before)
 	f.flip()
 	f.settled()
 }
 
-// clusterUp restarts what is dead of the cluster.
+// clusterUp restarts the stopped processes of the cluster.
 func (s *suite) clusterUp() {
 	s.Helper()
 	if out, err := s.Run(s.Context(), "go", "-C", "hack/cluster", "run", ".", "up", "--dir", s.Dir); err != nil {
@@ -186,34 +186,34 @@ func (s *suite) clusterUp() {
 	}
 }
 
-func TestAPIServerGone(t *testing.T) {
+func TestAPIServerOutage(t *testing.T) {
 	s := newSuite(t)
 	labels := map[string]string{"app": "cut-off"}
-	// The container itself changes what it says while nobody can reach the API server:
-	// it counts its probes, and from the twentieth run on it fails.
+	// The state changes while the API server can't be reached: the probe counts its runs and
+	// fails from the twentieth run on.
 	const counting = `n=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n >/tmp/n; echo "run $n"; [ $n -lt 20 ]`
 	s.create(newPod("cut-off", idle, labels), newMarker("cut-off", labels,
 		newProbe("count", shell(counting), condition("test.dev/count"),
 			labelled(appsv1alpha1.ProbeFailed, map[string]string{"over": "true"}))))
 	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionTrue, "run"), lacksLabel("over"))
 
-	const gone = 30 * time.Second
-	began := time.Now()
+	const outage = 30 * time.Second
+	start := time.Now()
 	s.kill("kube-apiserver")
-	<-time.After(gone)
+	<-time.After(outage)
 	s.clusterUp()
 	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionFalse), hasLabel("over", "true"))
 	c := findCondition(s.getPod("cut-off"), "test.dev/count")
-	if during := c.LastTransitionTime.Time; during.Before(began.Add(-time.Second)) || during.After(began.Add(gone)) {
-		t.Errorf("the state changed at %s, want within the %s from %s in which the API server was gone: probing stopped", during, gone, began)
+	if during := c.LastTransitionTime.Time; during.Before(start.Add(-time.Second)) || during.After(start.Add(outage)) {
+		t.Errorf("the state changed at %s, want during the outage of %s from %s: probing stopped", during, outage, start)
 	}
 }
 
-func TestRuntimeRestarted(t *testing.T) {
+func TestRuntimeRestart(t *testing.T) {
 	s := newSuite(t)
 	f := newFleet(s, 4)
 	s.kill("containerd")
-	s.never(5*time.Second, "a mark changed while the runtime was gone", func(ctx context.Context) error {
+	s.never(5*time.Second, "a mark changed while the runtime was down", func(ctx context.Context) error {
 		for _, name := range f.pods {
 			if err := s.meets(name, hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))(ctx); err != nil {
 				return err
@@ -222,7 +222,7 @@ func TestRuntimeRestarted(t *testing.T) {
 		return nil
 	})
 	s.clusterUp()
-	s.Eventually("the kubelet finds the runtime again", func(context.Context) error {
+	s.Eventually("the kubelet reconnects to the runtime", func(context.Context) error {
 		_, err := s.tryExec(f.pods[0], "true")
 		return err
 	})

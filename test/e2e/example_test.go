@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// The manifests of examples/game-server, applied as the README says.
+// TestGameServerExample applies the manifests of examples/game-server as the README describes.
 func TestGameServerExample(t *testing.T) {
 	s := newSuite(t)
 	dir, err := filepath.Abs("../../examples/game-server")
@@ -30,7 +30,7 @@ func TestGameServerExample(t *testing.T) {
 	}
 
 	seen := map[corev1.ConditionStatus]string{}
-	s.Eventually("a server is seen idle, and one playing", func(ctx context.Context) error {
+	s.Eventually("one server is idle and one is playing", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
 		if err := s.Client.List(ctx, pods, ctrl.InNamespace(s.Namespace)); err != nil {
 			return err
@@ -70,8 +70,8 @@ func TestGameServerExample(t *testing.T) {
 	})
 }
 
-// agreeing returns the status of a game server's condition, or an error where the
-// condition, the label and the annotation of the one apply do not say the same.
+// agreeing returns the status of a game server's condition, or an error if the condition, the
+// label and the annotation, which are written together, do not agree.
 func agreeing(pod *corev1.Pod) (corev1.ConditionStatus, error) {
 	c := findCondition(pod, "game.io/idle")
 	if c == nil {
@@ -85,7 +85,7 @@ func agreeing(pod *corev1.Pod) (corev1.ConditionStatus, error) {
 		return "", fmt.Errorf("pod %s: condition %s with label and deletion cost %v, want %v", pod.Name, c.Status, got, want)
 	}
 	if c.Message == "" || c.LastProbeTime.IsZero() || c.LastTransitionTime.IsZero() || time.Since(c.LastProbeTime.Time) < 0 {
-		return "", fmt.Errorf("pod %s: the condition lacks its message or a time: %v", pod.Name, c)
+		return "", fmt.Errorf("pod %s: the condition has no message or time: %v", pod.Name, c)
 	}
 	return c.Status, nil
 }

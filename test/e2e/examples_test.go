@@ -17,15 +17,15 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// restarted wants that the first container was restarted at least once.
+// restarted expects that the first container restarted at least once.
 func restarted(pod *corev1.Pod) error {
 	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount == 0 {
-		return fmt.Errorf("pod %s: no restart", pod.Name)
+		return fmt.Errorf("pod %s: no restarts", pod.Name)
 	}
 	return nil
 }
 
-// all joins expectations of one pod.
+// all combines expectations of one pod.
 func all(wants ...expectation) expectation {
 	return func(pod *corev1.Pod) error {
 		for _, want := range wants {
@@ -37,8 +37,8 @@ func all(wants ...expectation) expectation {
 	}
 }
 
-// What `seamark local` shows of the examples, a cluster shows too. Each of the wants is
-// met by some pod at some time.
+// TestExamples checks that the examples behave in a cluster as with `seamark local`: some pod
+// meets each expectation at some time.
 func TestExamples(t *testing.T) {
 	cases := map[string][]expectation{
 		"first-marker": {hasCondition("example.com/busy", corev1.ConditionFalse)},
@@ -71,7 +71,7 @@ func TestExamples(t *testing.T) {
 			cluster.Must(t, err)
 			s.Kubectl("apply", "-f", manifests)
 			met := make([]bool, len(wants))
-			s.Eventually("some pod of "+example+" meets each want", func(ctx context.Context) error {
+			s.Eventually("pods of "+example+" meet each expectation", func(ctx context.Context) error {
 				pods := &corev1.PodList{}
 				if err := s.Client.List(ctx, pods, ctrl.InNamespace(s.Namespace)); err != nil {
 					return err
@@ -82,7 +82,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// meetsOnce notes the wants that a pod meets now, and tells what none has met yet.
+// meetsOnce records the expectations that a pod meets, and returns those that none has met yet.
 func meetsOnce(pods []corev1.Pod, wants []expectation, met []bool) error {
 	var unmet error
 	for i, want := range wants {
@@ -95,7 +95,7 @@ func meetsOnce(pods []corev1.Pod, wants []expectation, met []bool) error {
 			met[i] = true
 		}
 		if !met[i] {
-			unmet = errors.Join(unmet, fmt.Errorf("want %d: %w", i+1, last))
+			unmet = errors.Join(unmet, fmt.Errorf("expectation %d: %w", i+1, last))
 		}
 	}
 	if unmet == nil && len(pods) == 0 {

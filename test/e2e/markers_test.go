@@ -20,7 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-func TestTwoMarkersAfterOneKey(t *testing.T) {
+func TestMarkersWithTheSameKey(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "contested"}
@@ -36,14 +36,14 @@ func TestTwoMarkersAfterOneKey(t *testing.T) {
 
 	s.podIs("contested", hasLabel("owner", "a-one"), hasLabel("a", "yes"), hasLabel("b", "yes"),
 		hasCondition("test.dev/one", corev1.ConditionTrue), hasCondition("test.dev/two", corev1.ConditionTrue))
-	s.Eventually("the losers are named", func(ctx context.Context) error {
-		if err := s.markerSays(ctx, "a-first", appsv1alpha1.ConditionMarksExclusive, "owner", "two", "one"); err != nil {
+	s.Eventually("the conflicts are reported", func(ctx context.Context) error {
+		if err := s.markerHas(ctx, "a-first", appsv1alpha1.ConditionMarksExclusive, "owner", "two", "one"); err != nil {
 			return err
 		}
-		return s.markerSays(ctx, "b-second", appsv1alpha1.ConditionMarksExclusive, "owner", "test.dev/one", "a-first")
+		return s.markerHas(ctx, "b-second", appsv1alpha1.ConditionMarksExclusive, "owner", "test.dev/one", "a-first")
 	})
 	before := testMarks(s.getPod("contested"))
-	s.never(5*time.Second, "a mark flaps", func(context.Context) error {
+	s.never(5*time.Second, "a mark changed", func(context.Context) error {
 		if diff := cmp.Diff(before, testMarks(s.getPod("contested"))); diff != "" {
 			return fmt.Errorf("the marks changed (-before +after):\n%s", diff)
 		}
@@ -55,7 +55,7 @@ func TestTwoMarkersAfterOneKey(t *testing.T) {
 		hasCondition("test.dev/one", corev1.ConditionTrue), lacksCondition("test.dev/two"))
 }
 
-// testMarks are the pod's labels, and its conditions by type but for the kubelet's own.
+// testMarks returns the pod's labels and the conditions of the tests, by type.
 func testMarks(pod *corev1.Pod) map[string]any {
 	marks := map[string]any{}
 	for key, value := range pod.Labels {
@@ -77,7 +77,7 @@ func TestMarkerEdits(t *testing.T) {
 	state := func(labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
 		return labelled(appsv1alpha1.ProbeSucceeded, labels)
 	}
-	// The first probe is due once an hour: only an edit that is in force at once shows.
+	// The first probe is due once an hour, so an edit must take effect before the next run.
 	s.create(newMarker("edited", labels,
 		newProbe("slow", shell("echo old"), condition("test.dev/slow"), every(3600)),
 		newProbe("keyed", shell("true"), state(map[string]string{"old-key": "true"})),
@@ -95,7 +95,7 @@ func TestMarkerEdits(t *testing.T) {
 		spec.Probes[0].Probe.Exec.Command[2] = "date +%s; echo old"
 	}, hasCondition("test.dev/slow", corev1.ConditionTrue, "\nold"))
 	first := findCondition(s.getPod("edited"), "test.dev/slow").Message
-	s.Eventually("the shorter period is in force: the message goes on changing", func(ctx context.Context) error {
+	s.Eventually("the shorter period is in effect: the message keeps changing", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
 		if err := s.Client.Get(ctx, s.Key("edited"), pod); err != nil {
 			return err
@@ -135,7 +135,7 @@ func TestPodStopsMatching(t *testing.T) {
 	pod.Labels["app"] = "gone"
 	cluster.Must(t, s.Client.Patch(t.Context(), pod, ctrl.MergeFrom(base)))
 	s.podIs("leaving", lacksCondition("test.dev/run"), lacksLabel("marked"), hasLabel("app", "gone"), hasLabel("keep", "yes"))
-	s.Eventually("the pod is out of the plan", func(ctx context.Context) error {
+	s.Eventually("the pod is removed from the plan", func(ctx context.Context) error {
 		if there, err := s.planned(ctx, pod, "leaving#run"); err != nil || there {
 			return fmt.Errorf("planned: %t, %w", there, err)
 		}
@@ -144,24 +144,24 @@ func TestPodStopsMatching(t *testing.T) {
 	s.stopsGrowing("leaving", "/tmp/runs")
 }
 
-// stopsGrowing waits until a file that a probe appends to every second has kept its
-// size for five.
+// stopsGrowing waits until a file to which a probe appends every second keeps its size for five
+// seconds.
 func (s *suite) stopsGrowing(pod, file string) {
 	s.Helper()
 	size, since := "", time.Now()
-	s.Eventually("the probe of "+pod+" stops", func(context.Context) error {
+	s.Eventually("the probe of "+pod+" stopped", func(context.Context) error {
 		now := strings.TrimSpace(s.exec(pod, "wc -c <"+file))
 		if now != size {
 			size, since = now, time.Now()
 		}
 		if still := time.Since(since); still < 5*time.Second {
-			return fmt.Errorf("%s has grown to %s bytes %s ago", file, size, still)
+			return fmt.Errorf("%s grew to %s bytes %s ago", file, size, still)
 		}
 		return nil
 	})
 }
 
-// The name of one marker is the tail of the other's.
+// TestMarkerDeleted deletes a marker whose name is a suffix of another marker's name.
 func TestMarkerDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
@@ -186,18 +186,18 @@ func TestMarkerDeleted(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("the marker is still there (error: %w)", err)
+		return fmt.Errorf("the marker still exists (error: %w)", err)
 	})
 	for _, name := range pods {
-		// The marker goes last: by now its marks are off.
+		// The marker is removed after its marks.
 		cluster.Must(t, s.meets(name, lacksLabel("web"), lacksCondition("test.dev/web"),
 			hasLabel("my-web", "true"), hasCondition("test.dev/my-web", corev1.ConditionTrue))(t.Context()))
 	}
 	s.stopsGrowing("twice-0", "/tmp/web")
 	before := s.exec("twice-0", "wc -c </tmp/my-web")
-	s.Eventually("the other marker's probe goes on", func(context.Context) error {
+	s.Eventually("the other marker's probe continues", func(context.Context) error {
 		if now := s.exec("twice-0", "wc -c </tmp/my-web"); now == before {
-			return fmt.Errorf("/tmp/my-web keeps %s bytes", now)
+			return fmt.Errorf("/tmp/my-web still has %s bytes", now)
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// findCondition returns the pod's condition of the type, or nil.
+// findCondition returns the pod's condition with the type, or nil.
 func findCondition(pod *corev1.Pod, conditionType string) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if string(pod.Status.Conditions[i].Type) == conditionType {
@@ -25,10 +25,10 @@ func findCondition(pod *corev1.Pod, conditionType string) *corev1.PodCondition {
 	return nil
 }
 
-// expectation is something that a test wants of a pod.
+// expectation checks a property of a pod.
 type expectation func(*corev1.Pod) error
 
-// hasCondition wants the condition with the status, and a message that holds each part.
+// hasCondition expects the condition with the status and a message that contains each part.
 func hasCondition(conditionType string, status corev1.ConditionStatus, parts ...string) expectation {
 	return func(pod *corev1.Pod) error {
 		c := findCondition(pod, conditionType)
@@ -40,14 +40,14 @@ func hasCondition(conditionType string, status corev1.ConditionStatus, parts ...
 		}
 		for _, part := range parts {
 			if !strings.Contains(c.Message, part) {
-				return fmt.Errorf("pod %s: message %q of %s lacks %q", pod.Name, c.Message, conditionType, part)
+				return fmt.Errorf("pod %s: message %q of %s does not contain %q", pod.Name, c.Message, conditionType, part)
 			}
 		}
 		return nil
 	}
 }
 
-// lacksCondition wants no condition of the type.
+// lacksCondition expects no condition with the type.
 func lacksCondition(conditionType string) expectation {
 	return func(pod *corev1.Pod) error {
 		if c := findCondition(pod, conditionType); c != nil {
@@ -57,17 +57,17 @@ func lacksCondition(conditionType string) expectation {
 	}
 }
 
-// hasLabel wants the label with the value.
+// hasLabel expects the label with the value.
 func hasLabel(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Labels[key]; !has || got != value {
-			return fmt.Errorf("pod %s: label %s is %q (there: %t), want %q", pod.Name, key, got, has, value)
+			return fmt.Errorf("pod %s: label %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
 		}
 		return nil
 	}
 }
 
-// lacksLabel wants no label of the key.
+// lacksLabel expects no label with the key.
 func lacksLabel(key string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Labels[key]; has {
@@ -77,17 +77,17 @@ func lacksLabel(key string) expectation {
 	}
 }
 
-// hasAnnotation wants the annotation with the value.
+// hasAnnotation expects the annotation with the value.
 func hasAnnotation(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Annotations[key]; !has || got != value {
-			return fmt.Errorf("pod %s: annotation %s is %q (there: %t), want %q", pod.Name, key, got, has, value)
+			return fmt.Errorf("pod %s: annotation %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
 		}
 		return nil
 	}
 }
 
-// meets reads the pod and tells the first expectation that it does not meet.
+// meets returns a check of the pod that fails with the first expectation that it does not meet.
 func (s *suite) meets(name string, wants ...expectation) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pod := &corev1.Pod{}
@@ -103,13 +103,13 @@ func (s *suite) meets(name string, wants ...expectation) func(context.Context) e
 	}
 }
 
-// podIs waits until the pod meets every expectation.
+// podIs waits until the pod meets all expectations.
 func (s *suite) podIs(name string, wants ...expectation) {
 	s.Helper()
 	s.Eventually("pod "+name, s.meets(name, wants...))
 }
 
-// edit changes the marker, from its newest version.
+// edit patches the marker.
 func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	s.Helper()
 	marker := &appsv1alpha1.PodProbeMarker{}
@@ -119,7 +119,7 @@ func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	cluster.Must(s, s.Client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
 }
 
-// planned tells whether any NodePodProbe has a probe of the pod by that name.
+// planned reports whether a NodePodProbe has the probe of the pod.
 func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
 	list := &appsv1alpha1.NodePodProbeList{}
 	if err := s.Client.List(ctx, list); err != nil {

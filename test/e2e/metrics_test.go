@@ -23,7 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// scrape reads the metrics of each of a component's pods, by the pod's node and name.
+// scrape returns the metrics of each pod of a component, by the pod's node and name.
 func (s *suite) scrape(ctx context.Context, component, port string) (map[string]map[string]*dto.MetricFamily, error) {
 	var pods corev1.PodList
 	err := s.Client.List(ctx, &pods, ctrl.InNamespace(cluster.SystemNamespace),
@@ -38,22 +38,22 @@ func (s *suite) scrape(ctx context.Context, component, port string) (map[string]
 		}
 		raw, err := s.clientset.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, port, "metrics", nil).DoRaw(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("scraping %s: %w", pod.Name, err)
+			return nil, fmt.Errorf("scrape %s: %w", pod.Name, err)
 		}
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
 		if err != nil {
-			return nil, fmt.Errorf("reading the metrics of %s: %w", pod.Name, err)
+			return nil, fmt.Errorf("parse the metrics of %s: %w", pod.Name, err)
 		}
 		all[pod.Spec.NodeName+" "+pod.Name] = families
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no pod of the %s runs", component)
+		return nil, fmt.Errorf("no pod of the %s is running", component)
 	}
 	return all, nil
 }
 
-// value sums the series of a metric that have the labels.
+// value returns the sum and the number of the series of a metric with the labels.
 func value(families map[string]*dto.MetricFamily, name string, labels map[string]string) (sum float64, many int) {
 	for _, m := range families[name].GetMetric() {
 		has := map[string]string{}
@@ -77,8 +77,8 @@ func subset(labels, has map[string]string) bool {
 	return true
 }
 
-// TestMetrics reads the metrics of the programs that run: pods by their states, from one
-// manager alone, timeouts, and no metric that the reference does not name.
+// TestMetrics checks the metrics of the running programs: pods by state, which only one manager
+// exports, and timeouts. The reference documents all metrics.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
@@ -103,7 +103,7 @@ func TestMetrics(t *testing.T) {
 					sum, many = sum+n, many+m
 				}
 				if sum != n || many != 1 {
-					return fmt.Errorf("%v pods with %s in %d series, want %v in one", sum, key, many, n)
+					return fmt.Errorf("%v pods with %s in %d series, want %v in one series", sum, key, many, n)
 				}
 			}
 			return nil
@@ -120,16 +120,16 @@ func TestMetrics(t *testing.T) {
 			continue
 		}
 		if n, _ := value(families, "seamark_agent_probes_total", map[string]string{"handler": "exec", "result": "timeout"}); n < 2 {
-			t.Errorf("%v timeouts on node %s, want 2 at least: both pods' commands hang", n, node)
+			t.Errorf("%v timeouts on node %s, want at least 2: the commands of both pods hang", n, node)
 		}
 		if n, _ := value(families, "seamark_agent_info", map[string]string{"node": node}); n != 1 {
-			t.Errorf("the agent of node %s does not say so", node)
+			t.Errorf("seamark_agent_info of node %s is missing", node)
 		}
 		documented(t, families)
 	}
 
 	cluster.Must(t, s.Client.DeleteAllOf(t.Context(), &appsv1alpha1.PodProbeMarker{}, ctrl.InNamespace(s.Namespace)))
-	s.Eventually("the marker's series are gone", func(ctx context.Context) error {
+	s.Eventually("the marker's series are removed", func(ctx context.Context) error {
 		managers, err := s.scrape(ctx, "manager", "8080")
 		if err != nil {
 			return err
@@ -137,21 +137,21 @@ func TestMetrics(t *testing.T) {
 		for name, families := range managers {
 			documented(t, families)
 			if _, many := value(families, "seamark_manager_probed_pods", map[string]string{"namespace": s.Namespace}); many > 0 {
-				return fmt.Errorf("%s has %d of them", name, many)
+				return fmt.Errorf("%s has %d series", name, many)
 			}
 		}
 		return nil
 	})
 }
 
-// documented holds what is exported to the reference.
+// documented checks that the reference documents all exported metrics.
 func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
 	cluster.Must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		if strings.HasPrefix(name, "seamark_") && !strings.Contains(string(page), "| `"+name+"` |") {
-			t.Errorf("docs/metrics.md does not name %s", name)
+			t.Errorf("docs/metrics.md does not document %s", name)
 		}
 	}
 }

@@ -23,10 +23,10 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// absent stands for a mark that a pod doesn't have.
+// absent represents a mark that a pod does not have.
 const absent = "-"
 
-// openKruise writes as OpenKruise's manager and daemon do, whose field managers come from
+// openKruise writes as OpenKruise's manager and daemon do. Their field managers are derived from
 // their user agents.
 type openKruise struct {
 	*suite
@@ -45,10 +45,10 @@ func newOpenKruise(s *suite) *openKruise {
 	return &openKruise{suite: s, manager: as("kruise-manager/NodePodProbe-controller"), daemon: as("kruise-daemon-podprobe")}
 }
 
-// ran leaves what OpenKruise leaves of the marker and its pods: the finalizer, a plan for
-// the pods' node with the marker's probes as they are, the states reported last, and marks of
-// the state Succeeded.
-func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]appsv1alpha1.ProbeState, labels map[string]string, conditionType string) {
+// leave creates what OpenKruise leaves for the marker and its pods: the finalizer, a plan for
+// the pods' node with the marker's probes, the last reported states, and the marks of the state
+// Succeeded.
+func (k *openKruise) leave(marker *appsv1alpha1.PodProbeMarker, states map[string]appsv1alpha1.ProbeState, labels map[string]string, conditionType string) {
 	k.Helper()
 	ctx, before := k.Context(), metav1.NewTime(time.Now().Truncate(time.Second))
 	marker.Finalizers = []string{appsv1alpha1.PodProbeMarkerFinalizer}
@@ -85,7 +85,7 @@ func (k *openKruise) ran(marker *appsv1alpha1.PodProbeMarker, states map[string]
 	}
 }
 
-// emptyPlan makes the node's NodePodProbe as OpenKruise does, owned by nobody.
+// emptyPlan creates the node's NodePodProbe as OpenKruise does, without an owner.
 func (k *openKruise) emptyPlan(node string) *appsv1alpha1.NodePodProbe {
 	k.Helper()
 	npp := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
@@ -94,7 +94,7 @@ func (k *openKruise) emptyPlan(node string) *appsv1alpha1.NodePodProbe {
 	return npp
 }
 
-// scale gives Seamark's manager the replicas, and has its agents run on no node if off.
+// scale sets the replicas of Seamark's manager. If off is set, its agents run on no node.
 func (s *suite) scale(ctx context.Context, replicas int32, off bool) error {
 	selector := `"seamark.test/off":null`
 	if off {
@@ -109,8 +109,8 @@ func (s *suite) scale(ctx context.Context, replicas int32, off bool) error {
 	)
 }
 
-// off switches Seamark on the cluster off until the test ends or on is called.
-func (s *suite) off() (on func()) {
+// turnOff stops Seamark until the test ends or turnOn is called.
+func (s *suite) turnOff() (turnOn func()) {
 	s.Helper()
 	manager := &appsv1.Deployment{}
 	cluster.Must(s, s.Client.Get(s.Context(), ctrl.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}, manager))
@@ -118,16 +118,16 @@ func (s *suite) off() (on func()) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), cluster.Timeout)
 		defer cancel()
 		if err := s.scale(ctx, *manager.Spec.Replicas, false); err != nil {
-			s.Errorf("switching Seamark on again: %v", err)
+			s.Errorf("start Seamark again: %v", err)
 		}
 	})
 	cluster.Must(s, s.scale(s.Context(), 0, true))
-	s.Eventually("Seamark is off", func(ctx context.Context) error {
+	s.Eventually("Seamark is stopped", func(ctx context.Context) error {
 		for _, component := range []string{"manager", "agent"} {
 			pods := &corev1.PodList{}
 			err := s.Client.List(ctx, pods, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component})
 			if err == nil && len(pods.Items) > 0 {
-				err = fmt.Errorf("there are %d pods of %s", len(pods.Items), component)
+				err = fmt.Errorf("%d pods of %s", len(pods.Items), component)
 			}
 			if err != nil {
 				return err
@@ -143,8 +143,8 @@ func (s *suite) off() (on func()) {
 	}
 }
 
-// watchMarks watches the pods until the returned function is called, which tells the values
-// that each mark of the pod went through: "pod mark", in testMarks' words.
+// watchMarks watches the pods until the returned function is called. The function returns the
+// successive values of each mark, by "pod mark", with the marks of testMarks.
 func (s *suite) watchMarks() (stop func() map[string][]string) {
 	s.Helper()
 	watcher, err := s.Client.Watch(s.Context(), &corev1.PodList{}, ctrl.InNamespace(s.Namespace))
@@ -184,20 +184,20 @@ func (s *suite) watchMarks() (stop func() map[string][]string) {
 	}
 }
 
-// ownedBy expects that the field manager has written to the pod's status.
+// ownedBy expects that the field manager owns fields of the pod's status.
 func ownedBy(manager string) expectation {
 	return func(pod *corev1.Pod) error {
 		if !slices.ContainsFunc(pod.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 			return entry.Manager == manager && entry.Subresource == "status"
 		}) {
-			return fmt.Errorf("%s owns nothing in its status", manager)
+			return fmt.Errorf("%s owns no fields of the status", manager)
 		}
 		return nil
 	}
 }
 
-// Seamark's programs take over from OpenKruise's, whose objects the test makes, with pods
-// that really run, as docs/migrate-from-openkruise.md has it.
+// TestMoveFromOpenKruise performs the migration in docs/migrate-from-openkruise.md with running
+// pods. The test creates the objects that OpenKruise leaves.
 func TestMoveFromOpenKruise(t *testing.T) {
 	s := newSuite(t)
 	kruise := newOpenKruise(s)
@@ -205,22 +205,22 @@ func TestMoveFromOpenKruise(t *testing.T) {
 	marker := newMarker("moved", labels, newProbe("ok", shell(sayAndCheck), condition("test.dev/ok"),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true", "good": "yes"}),
 		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"})))
-	// Unset, as OpenKruise takes it.
+	// OpenKruise accepts an unset timeout.
 	marker.Spec.Probes[0].Probe.TimeoutSeconds = 0
 	s.create(newPod("right", "touch /tmp/ok; "+idle, labels), newPod("turned", idle, labels))
 	s.running("right", "turned")
 	ours, upstream := s.crds()
 
-	on := s.off()
+	turnOn := s.turnOff()
 	cluster.Must(t, s.useCRDs(t.Context(), upstream))
 	s.create(marker)
-	kruise.ran(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
+	kruise.leave(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
 		map[string]string{"ok": "true", "good": "yes"}, "test.dev/ok")
 	seen := s.watchMarks()
-	on()
+	turnOn()
 	s.podIs("right", ownedBy("seamark"))
 	s.podIs("turned", ownedBy("seamark"), hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
-	s.never(5*time.Second, "a mark that was right stays", s.meets("right",
+	s.never(5*time.Second, "a correct mark changed", s.meets("right",
 		hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes")))
 	moved := seen()
 	for mark, want := range map[string][]string{
@@ -228,7 +228,7 @@ func TestMoveFromOpenKruise(t *testing.T) {
 		"turned condition test.dev/ok": {"True", "False"}, "turned label ok": {"true", "false"}, "turned label good": {"yes", absent},
 	} {
 		if !slices.Equal(moved[mark], want) {
-			t.Errorf("pod %s went through %q in the move, want %q", mark, moved[mark], want)
+			t.Errorf("values of %s during the migration: %q, want %q", mark, moved[mark], want)
 		}
 	}
 
@@ -247,6 +247,6 @@ func TestMoveFromOpenKruise(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %w", err)
+		return fmt.Errorf("it exists: %w", err)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// newTarget is a pod that runs test/e2e/target, with its ports named.
+// newTarget returns a pod that runs test/e2e/target, with named ports.
 func newTarget(name string, labels map[string]string) *corev1.Pod {
 	pod := newPod(name, "", labels)
 	pod.Spec.Containers[0] = corev1.Container{

@@ -12,7 +12,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// One pod a node, each marked by its own node's agent, and each reached from all others.
+// TestEveryNode runs pods on each node, which the node's agent marks, and connects them.
 func TestEveryNode(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)

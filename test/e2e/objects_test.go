@@ -14,14 +14,14 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// idle is a main process that does nothing and ends at once when told to.
+// idle is a main process that does nothing and ends on SIGTERM.
 const idle = `trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done`
 
-// sayAndCheck is a probe that tests steer: it says what is in /tmp/say and passes
-// while there is a file /tmp/ok.
+// sayAndCheck is a probe that tests control: it prints /tmp/say and succeeds while /tmp/ok
+// exists.
 const sayAndCheck = `cat /tmp/say 2>/dev/null; test -f /tmp/ok`
 
-// newPod is a pod with one busybox container that runs a shell script.
+// newPod returns a pod with one busybox container that runs a shell script.
 func newPod(name, script string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
@@ -34,7 +34,7 @@ func newPod(name, script string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// newMarker is a marker on the pods with the labels.
+// newMarker returns a marker that selects the pods with the labels.
 func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.PodContainerProbe) *appsv1alpha1.PodProbeMarker {
 	return &appsv1alpha1.PodProbeMarker{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -45,7 +45,7 @@ func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.Pod
 	}
 }
 
-// newProbe is a probe of the container main, every second and with thresholds of one.
+// newProbe returns a probe of the container main with a period of one second and thresholds of one.
 func newProbe(name string, handler corev1.ProbeHandler, options ...func(*appsv1alpha1.PodContainerProbe)) appsv1alpha1.PodContainerProbe {
 	probe := appsv1alpha1.PodContainerProbe{
 		Name: name, ContainerName: "main",
@@ -59,17 +59,17 @@ func newProbe(name string, handler corev1.ProbeHandler, options ...func(*appsv1a
 	return probe
 }
 
-// shell is an exec handler that runs a shell line.
+// shell returns an exec handler that runs a shell command.
 func shell(line string) corev1.ProbeHandler {
 	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", line}}}
 }
 
-// condition has the probe's result written to a pod condition.
+// condition sets the pod condition of the probe.
 func condition(conditionType string) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) { p.PodConditionType = conditionType }
 }
 
-// labelled has the pod carry labels in a state of the probe.
+// labelled sets the labels of a pod in a state of the probe.
 func labelled(state appsv1alpha1.ProbeState, labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) {
 		p.MarkerPolicy = append(p.MarkerPolicy, appsv1alpha1.ProbeMarkerPolicy{State: state, Labels: labels})
@@ -81,7 +81,7 @@ func every(seconds int32) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) { p.Probe.PeriodSeconds = seconds }
 }
 
-// thresholds sets how many equal results in a row count.
+// thresholds sets the probe's thresholds.
 func thresholds(success, failure int32) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) {
 		p.Probe.SuccessThreshold, p.Probe.FailureThreshold = success, failure

@@ -47,8 +47,8 @@ func TestContainerRestart(t *testing.T) {
 	s.podIs("restarting", hasCondition("test.dev/alive", corev1.ConditionTrue), hasLabel("alive", "true"), probedSinceStart("test.dev/alive"))
 }
 
-// probedSinceStart wants that the condition's last transition is no older than the
-// running container.
+// probedSinceStart expects that the condition's last transition is not older than the running
+// container.
 func probedSinceStart(conditionType string) expectation {
 	return func(pod *corev1.Pod) error {
 		c, running := findCondition(pod, conditionType), pod.Status.ContainerStatuses[0].State.Running
@@ -56,14 +56,15 @@ func probedSinceStart(conditionType string) expectation {
 			return fmt.Errorf("pod %s: condition %v, running %v", pod.Name, c, running)
 		}
 		if c.LastTransitionTime.Before(&running.StartedAt) {
-			return fmt.Errorf("pod %s: %s is of %s, the container of %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt)
+			return fmt.Errorf("pod %s: transition of %s at %s, before the start of the container at %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt)
 		}
 		return nil
 	}
 }
 
-// A StatefulSet's new pod has the name of the old one, and nothing else of it.
-func TestRecreationUnderTheSameName(t *testing.T) {
+// TestRecreatedPodWithTheSameName deletes the pod of a StatefulSet: the new pod does not inherit
+// the states of the old one.
+func TestRecreatedPodWithTheSameName(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "db"}
@@ -81,7 +82,7 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 	old := s.getPod("db-0")
 
 	cluster.Must(t, s.Client.Delete(t.Context(), old))
-	s.Eventually("db-0 is made anew and marked anew", func(ctx context.Context) error {
+	s.Eventually("db-0 is recreated and marked", func(ctx context.Context) error {
 		if err := s.meets("db-0", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue))(ctx); err != nil {
 			return err
 		}
@@ -90,11 +91,11 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 			return err
 		}
 		if pod.UID == old.UID {
-			return fmt.Errorf("pod %s is the old one", pod.Name)
+			return fmt.Errorf("pod %s is still the old one", pod.Name)
 		}
 		return probedSinceStart("test.dev/primary")(pod)
 	})
-	s.Eventually("the old pod is out of the plan", func(ctx context.Context) error {
+	s.Eventually("the old pod is removed from the plan", func(ctx context.Context) error {
 		if there, err := s.planned(ctx, old, "role#primary"); err != nil || there {
 			return fmt.Errorf("planned: %t, %w", there, err)
 		}
@@ -143,14 +144,13 @@ func TestRestartableInitContainer(t *testing.T) {
 		newProbe("proxy", shell(sayAndCheck), condition("test.dev/proxy"), in("proxy")),
 		newProbe("plain", shell("true"), condition("test.dev/plain"), in("plain"))))
 	s.podIs("sidecar", hasCondition("test.dev/proxy", corev1.ConditionTrue, "proxy"), lacksCondition("test.dev/plain"))
-	s.Eventually("the marker says that the plain init container can't be probed", func(ctx context.Context) error {
-		return s.markerSays(ctx, "sidecar", appsv1alpha1.ConditionProbesResolved, "plain")
+	s.Eventually("the marker reports that the plain init container can't be probed", func(ctx context.Context) error {
+		return s.markerHas(ctx, "sidecar", appsv1alpha1.ConditionProbesResolved, "plain")
 	})
 }
 
-// markerSays tells whether the marker's condition is False with a message that names
-// all parts.
-func (s *suite) markerSays(ctx context.Context, name, conditionType string, parts ...string) error {
+// markerHas checks that the marker's condition is False and its message contains all parts.
+func (s *suite) markerHas(ctx context.Context, name, conditionType string, parts ...string) error {
 	marker := &appsv1alpha1.PodProbeMarker{}
 	if err := s.Client.Get(ctx, s.Key(name), marker); err != nil {
 		return err
@@ -182,7 +182,7 @@ func newMarkerNamed(s *suite, name string) ctrl.Object {
 	return marker
 }
 
-// lacksAnnotation wants no annotation of the key.
+// lacksAnnotation expects no annotation with the key.
 func lacksAnnotation(key string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Annotations[key]; has {
@@ -214,7 +214,7 @@ func TestReadinessGate(t *testing.T) {
 	s.Eventually("the endpoint is not ready again", s.endpointReady("gated", false))
 }
 
-// endpointReady tells whether the service's one endpoint is as ready as wanted.
+// endpointReady returns a check that the service has one endpoint, which is ready or not as wanted.
 func (s *suite) endpointReady(service string, want bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		slices := &discoveryv1.EndpointSliceList{}
@@ -237,7 +237,8 @@ func (s *suite) endpointReady(service string, want bool) func(context.Context) e
 	}
 }
 
-// Upstream kept one result a container: of several probes with one message it lost some.
+// TestManyPodsManyProbes covers several probes with the same message per container: upstream kept
+// one result per container and lost some.
 func TestManyPodsManyProbes(t *testing.T) {
 	s := newSuite(t)
 	const pods, period = 40, 20

@@ -25,19 +25,19 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// TestPoliciesAreSound holds the policies, as installed, to what the cluster's own type
-// checker says of them.
-func TestPoliciesAreSound(t *testing.T) {
+// TestPolicyTypeCheck checks that the API server's type checker has no warnings about the
+// installed policies.
+func TestPolicyTypeCheck(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-events", "seamark-marker-author"} {
-		s.Eventually("policy "+name+" is checked", func(ctx context.Context) error {
+		s.Eventually("policy "+name+" is type-checked", func(ctx context.Context) error {
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 			if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, policy); err != nil {
 				return err
 			}
 			if policy.Status.TypeChecking == nil || policy.Status.ObservedGeneration != policy.Generation {
-				return fmt.Errorf("not yet: %+v", policy.Status)
+				return fmt.Errorf("status %+v", policy.Status)
 			}
 			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
 				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
@@ -47,49 +47,48 @@ func TestPoliciesAreSound(t *testing.T) {
 	}
 }
 
-// TestAgentsAreHeldToTheirNode takes a token of a real agent, as somebody does who has
-// taken over its node. That the agents themselves report and write events all the while
-// is what most other tests rest on.
-func TestAgentsAreHeldToTheirNode(t *testing.T) {
+// TestAgentsAreRestrictedToTheirNode uses the token of a real agent, as an attacker on its node
+// would. Most other tests show that the agents themselves can report and write events.
+func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
-	node, agent := s.stolenAgent()
+	node, agent := s.agentToken()
 
 	own := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	s.Eventually("a report for its own node is let through", func(ctx context.Context) error {
+	s.Eventually("a report for its own node is accepted", func(ctx context.Context) error {
 		return agent.Status().Patch(ctx, own.DeepCopy(), statusPatch(), ctrl.DryRunAll)
 	})
-	// The manager takes a plan without a node away: it is made again until the agent has tried.
+	// The manager deletes a plan without a node, so it is recreated until the agent has tried.
 	name := s.Namespace
-	s.Eventually("a report for another node is refused", func(ctx context.Context) error {
+	s.Eventually("a report for another node is rejected", func(ctx context.Context) error {
 		other := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := s.Client.Create(ctx, other.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return refusedWith(agent.Status().Patch(ctx, other, statusPatch()),
+		return rejectedWith(agent.Status().Patch(ctx, other, statusPatch()),
 			fmt.Sprintf("the agent of node %q may not write NodePodProbe %q", node, name))
 	})
-	s.Eventually("the other plan is gone", func(ctx context.Context) error {
+	s.Eventually("the other plan is deleted", func(ctx context.Context) error {
 		err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, &appsv1alpha1.NodePodProbe{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there, or error %w", err)
+		return fmt.Errorf("the plan exists, or error %w", err)
 	})
 	foreign := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "event-"},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: "pod"},
 		Reason:         "Killing", Source: corev1.EventSource{Component: "kubelet", Host: node},
 	}
-	cluster.Must(t, refusedWith(agent.Create(t.Context(), foreign), "may only write events"))
+	cluster.Must(t, rejectedWith(agent.Create(t.Context(), foreign), "may only write events"))
 }
 
-// stolenAgent returns the name of a node and a client with a token of its agent.
-func (s *suite) stolenAgent() (string, ctrl.Client) {
+// agentToken returns the name of a node and a client with a token of its agent.
+func (s *suite) agentToken() (string, ctrl.Client) {
 	s.Helper()
 	agents := &corev1.PodList{}
 	var pod corev1.Pod
-	s.Eventually("an agent runs", func(ctx context.Context) error {
+	s.Eventually("an agent is running", func(ctx context.Context) error {
 		err := s.Client.List(ctx, agents, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": "agent"})
 		if err != nil {
 			return err
@@ -99,7 +98,7 @@ func (s *suite) stolenAgent() (string, ctrl.Client) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d pods runs", len(agents.Items))
+		return fmt.Errorf("none of %d pods is running", len(agents.Items))
 	})
 	token, err := s.clientset.CoreV1().ServiceAccounts(cluster.SystemNamespace).CreateToken(s.Context(), pod.Spec.ServiceAccountName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
@@ -117,16 +116,16 @@ func statusPatch() ctrl.Patch {
 	return ctrl.RawPatch(types.MergePatchType, []byte(`{"status": {"observedGeneration": 0}}`))
 }
 
-// refusedWith returns an error unless err is a refusal that says text.
-func refusedWith(err error, text string) error {
+// rejectedWith returns an error unless err is a rejection that contains text.
+func rejectedWith(err error, text string) error {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text) {
-		return fmt.Errorf("error %v, want a refusal that says %q", err, text) //nolint:errorlint // It may be nil.
+		return fmt.Errorf("error %v, want a rejection that contains %q", err, text) //nolint:errorlint // It may be nil.
 	}
 	return nil
 }
 
-// TestMarkerAuthorIsWarned writes a marker as a user who may not exec, with kubectl, as
-// installed by default.
+// TestMarkerAuthorIsWarned creates a marker with kubectl as a user without the right to exec. By
+// default, the policy warns.
 func TestMarkerAuthorIsWarned(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
@@ -143,9 +142,9 @@ func TestMarkerAuthorIsWarned(t *testing.T) {
 	cluster.Must(t, os.WriteFile(file, manifest, 0o600))
 	out := s.Kubectl("create", "--as=ann", "-f", file)
 	if !strings.Contains(out, "Warning: ") || !strings.Contains(out, want) {
-		t.Errorf("kubectl create says %q, want a warning that says %q", out, want)
+		t.Errorf("kubectl create prints %q, want a warning that contains %q", out, want)
 	}
 	if strings.Contains(out, "may not patch pods") {
-		t.Errorf("kubectl create says %q to a user who may patch pods", out)
+		t.Errorf("kubectl create prints %q for a user who may patch pods", out)
 	}
 }

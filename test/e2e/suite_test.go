@@ -46,24 +46,24 @@ func newSuite(t *testing.T) *suite {
 	return s
 }
 
-// create makes the objects in the test's namespace.
+// create creates the objects in the test's namespace.
 func (s *suite) create(objects ...ctrl.Object) {
 	s.Helper()
 	for _, o := range objects {
 		o.SetNamespace(s.Namespace)
 		if err := s.Client.Create(s.Context(), o); err != nil {
-			s.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+			s.Fatalf("create %T %s: %v", o, o.GetName(), err)
 		}
 	}
 }
 
-// never fails if check returns an error at any time within the period.
+// never fails the test if check returns an error within the period.
 func (s *suite) never(period time.Duration, what string, check func(context.Context) error) {
 	s.Helper()
 	var broken error
 	err := wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, period, true, func(ctx context.Context) (bool, error) {
 		broken = check(ctx)
-		// A check that the end of the period cuts off tells nothing.
+		// Ignore an error of a check that the end of the period canceled.
 		return broken != nil && ctx.Err() == nil, nil
 	})
 	if err == nil {
@@ -71,7 +71,7 @@ func (s *suite) never(period time.Duration, what string, check func(context.Cont
 	}
 }
 
-// getPod reads a pod of the test's namespace.
+// getPod returns a pod of the test's namespace.
 func (s *suite) getPod(name string) *corev1.Pod {
 	s.Helper()
 	pod := &corev1.Pod{}
@@ -79,11 +79,11 @@ func (s *suite) getPod(name string) *corev1.Pod {
 	return pod
 }
 
-// running waits until the pods run.
+// running waits until the pods are running.
 func (s *suite) running(names ...string) {
 	s.Helper()
 	for _, name := range names {
-		s.Eventually("pod "+name+" runs", func(ctx context.Context) error {
+		s.Eventually("pod "+name+" is running", func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (s *suite) running(names ...string) {
 	}
 }
 
-// exec runs a shell line in a pod's first container and returns what it printed.
+// exec runs a shell command in a pod's first container and returns its output.
 func (s *suite) exec(pod, line string) string {
 	s.Helper()
 	out, err := s.tryExec(pod, line)

@@ -22,19 +22,18 @@ func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResou
 	for _, crd := range crds {
 		current := &apiextensionsv1.CustomResourceDefinition{}
 		if err := s.Client.Get(ctx, ctrl.ObjectKeyFromObject(crd), current); err != nil {
-			return fmt.Errorf("reading CRD %s: %w", crd.Name, err)
+			return fmt.Errorf("get CRD %s: %w", crd.Name, err)
 		}
 		base := current.DeepCopy()
 		current.Spec.Versions = crd.DeepCopy().Spec.Versions
 		if err := s.Client.Patch(ctx, current, ctrl.MergeFrom(base)); err != nil {
-			return fmt.Errorf("replacing CRD %s: %w", crd.Name, err)
+			return fmt.Errorf("replace CRD %s: %w", crd.Name, err)
 		}
 	}
 	return nil
 }
 
-// crds returns Seamark's CRDs and OpenKruise's. When the test ends, the cluster has the
-// former again.
+// crds returns Seamark's CRDs and OpenKruise's. When the test ends, Seamark's CRDs are restored.
 func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	ours, err := env.ReadCRDs("")
@@ -46,14 +45,14 @@ func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefiniti
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), cluster.Timeout)
 		defer cancel()
 		if err := s.useCRDs(ctx, ours); err != nil {
-			s.Errorf("putting the CRDs back: %v", err)
+			s.Errorf("restore the CRDs: %v", err)
 		}
 	})
 	return ours, upstream
 }
 
-// A cluster that has OpenKruise's CRDs keeps them: Seamark's additions are then not
-// stored, and all else works.
+// TestUpstreamCRDs runs Seamark with OpenKruise's CRDs: its additional fields are not stored,
+// and everything else works.
 func TestUpstreamCRDs(t *testing.T) {
 	s := newSuite(t)
 	_, upstream := s.crds()
@@ -80,7 +79,7 @@ func TestUpstreamCRDs(t *testing.T) {
 		return nil
 	})
 	if len(marker.Status.Conditions) != 0 {
-		t.Errorf("conditions %v, which these CRDs don't have", marker.Status.Conditions)
+		t.Errorf("conditions %v, want none: these CRDs do not have them", marker.Status.Conditions)
 	}
 	cluster.Must(t, s.Client.Delete(t.Context(), marker))
 	s.podIs("moved", lacksCondition("test.dev/ok"), lacksLabel("ok"))

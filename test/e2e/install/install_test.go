@@ -23,11 +23,11 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// crds are the names of Seamark's CRDs.
+// crds lists the names of Seamark's CRDs.
 var crds = [...]string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"}
 
-// TestLife takes an installation through its life.
-func TestLife(t *testing.T) {
+// TestLifecycle tests, upgrades, rolls back, uninstalls and reinstalls the release.
+func TestLifecycle(t *testing.T) {
 	s := newSuite(t)
 	answers := map[string]v1alpha1.ProbeState{"good": v1alpha1.ProbeSucceeded, "bad": v1alpha1.ProbeFailed}
 	s.helmTest()
@@ -39,13 +39,13 @@ func TestLife(t *testing.T) {
 	s.reinstall(answers)
 }
 
-// helmTest has the installation mark a pod, and leave nothing of that.
+// helmTest runs helm test, which marks a pod and cleans up.
 func (s *suite) helmTest() {
 	s.Helper()
 	out := s.helm("test", release, "--timeout", cluster.Timeout.String())
 	s.Log(out)
 	s.contains("helm test", out, "Phase:          Succeeded", "seamark.dev/selftest=passed", "hello from seamark-selftest-", "Seamark works.")
-	s.Eventually("nothing of the test is left", func(ctx context.Context) error {
+	s.Eventually("the objects of helm test are deleted", func(ctx context.Context) error {
 		var pods corev1.PodList
 		var markers v1alpha1.PodProbeMarkerList
 		if err := s.Client.List(ctx, &pods, client.InNamespace(cluster.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/component": "selftest"}); err != nil {
@@ -61,20 +61,20 @@ func (s *suite) helmTest() {
 	})
 }
 
-// upgradeAndRollBack replaces managers and agents twice while pods are marked, and an answer
-// changes in the middle of each.
+// upgradeAndRollBack replaces the managers and agents twice while pods are marked. A probe
+// changes its result during each rollout.
 func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	s.roll("good", answers, "upgrade", release, "charts/seamark", "--reset-then-reuse-values",
 		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
 		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade",
 		"--set", "policies.markerAuthor.enforcement=Deny")
-	s.refuseAuthor()
+	s.rejectAuthor()
 	s.roll("bad", answers, "rollback", release)
 }
 
-// roll has helm replace the programs, gives the pod the opposite answer meanwhile, and holds
-// all marks to what they may be.
+// roll replaces the programs with helm, changes the pod's result during the rollout, and checks
+// that all marks are correct at all times.
 func (s *suite) roll(pod string, answers map[string]v1alpha1.ProbeState, args ...string) {
 	s.Helper()
 	next, code := v1alpha1.ProbeFailed, 1
@@ -94,8 +94,8 @@ func (s *suite) roll(pod string, answers map[string]v1alpha1.ProbeState, args ..
 	s.check(args[0], w)
 }
 
-// refuseAuthor has somebody who may not run commands in pods write a marker that does.
-func (s *suite) refuseAuthor() {
+// rejectAuthor creates a marker with an exec probe as a user without the right to exec.
+func (s *suite) rejectAuthor() {
 	s.Helper()
 	for _, args := range [][]string{
 		{"create", "role", "author", "--verb=create", "--resource=podprobemarkers.apps.kruise.io"},
@@ -105,34 +105,34 @@ func (s *suite) refuseAuthor() {
 	}
 	write := []string{"create", "--dry-run=server", "-f", "examples/first-marker/marker.yaml"}
 	s.Kubectl(write...)
-	s.Eventually("ann is refused", func(ctx context.Context) error {
+	s.Eventually("ann is rejected", func(ctx context.Context) error {
 		out, err := s.TryKubectl(ctx, append(write, "--as=ann")...)
 		if err != nil && strings.Contains(out, `user "ann" may not create pods/exec`) {
 			return nil
 		}
-		return fmt.Errorf("the API server says %q", out)
+		return fmt.Errorf("response %q", out)
 	})
 }
 
-// failToUninstall takes the managers' rights away, so that nothing can be taken off, and
-// goes on with the installation after that.
+// failToUninstall removes the managers' rights, so that helm uninstall fails, and then repairs
+// the release.
 func (s *suite) failToUninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	cluster.Must(s, s.Client.Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
 	out, err := s.tryHelm(s.Context(), "uninstall", release, "--timeout", cluster.Timeout.String())
 	if err == nil {
-		s.Errorf("helm uninstall succeeds without the rights to clean up")
+		s.Errorf("helm uninstall succeeded without the rights to clean up")
 	}
 	s.contains("helm uninstall", out, "uninstall is not complete, run it again", "forbidden")
 	s.allMarked(answers)
-	// A release whose deletion has failed can't be upgraded, but be rolled back to itself.
+	// A release whose deletion failed can't be upgraded, but it can be rolled back to itself.
 	var history []struct{ Revision int }
 	cluster.Must(s, json.Unmarshal([]byte(s.helm("history", release, "--max", "1", "-o", "json")), &history))
 	s.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", cluster.Timeout.String())
 	s.allMarked(answers)
 }
 
-// uninstall deletes the release and looks at what is left.
+// uninstall uninstalls the release and checks what remains.
 func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
@@ -156,12 +156,12 @@ func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	var plans v1alpha1.NodePodProbeList
 	cluster.Must(s, s.Client.List(s.Context(), &plans))
 	if len(plans.Items) > 0 {
-		s.Errorf("%d NodePodProbes are left", len(plans.Items))
+		s.Errorf("%d NodePodProbes remain", len(plans.Items))
 	}
 	s.checkNothingLeft()
 }
 
-// checkNothingLeft looks through all kinds of objects that an installation is made of.
+// checkNothingLeft checks all kinds of objects that the chart installs.
 func (s *suite) checkNothingLeft() {
 	s.Helper()
 	for _, args := range [][]string{
@@ -173,20 +173,19 @@ func (s *suite) checkNothingLeft() {
 		left := s.Kubectl(append([]string{"get", "-o", "name"}, args...)...)
 		for _, name := range strings.Fields(left) {
 			if strings.Contains(name, "seamark") {
-				s.Errorf("%s is left", name)
+				s.Errorf("%s remains", name)
 			}
 		}
 	}
 }
 
-// reinstall installs over the CRDs and markers that are left, and beside another owner of
-// the CRDs.
+// reinstall installs over the CRDs and markers that remain, once with another owner of the CRDs.
 func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	s.setOwner("kruise")
 	out, err := s.tryHelm(s.Context(), "install", release, "charts/seamark", "-f", s.values, "--dry-run=server")
 	if err == nil {
-		s.Errorf("helm takes CRDs of another release")
+		s.Errorf("helm install adopted the CRDs of another release")
 	}
 	s.contains("helm install", out, "CustomResourceDefinition", "invalid ownership metadata")
 	s.install("--set", "crds.install=false")
@@ -197,7 +196,7 @@ func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
 	s.allMarked(answers)
 }
 
-// setOwner makes a release of the name the one that the CRDs belong to.
+// setOwner sets the release that owns the CRDs.
 func (s *suite) setOwner(name string) {
 	s.Helper()
 	for _, crd := range crds {

@@ -23,7 +23,7 @@ const (
 	markLabel     = "example.com/state"
 )
 
-// createPods makes a marker, and pods with the answers that their probes give.
+// createPods creates a marker, and pods whose probes have these results.
 func (s *suite) createPods(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	labels := map[string]string{"app": "install"}
@@ -62,7 +62,7 @@ func (s *suite) createPods(answers map[string]v1alpha1.ProbeState) {
 	}))
 }
 
-// marked says what is amiss with the marks of a pod for the state.
+// marked returns an error if the pod's marks are not those of the state.
 func marked(pod *corev1.Pod, state v1alpha1.ProbeState) error {
 	want := corev1.ConditionTrue
 	if state == v1alpha1.ProbeFailed {
@@ -75,7 +75,7 @@ func marked(pod *corev1.Pod, state v1alpha1.ProbeState) error {
 	return nil
 }
 
-// unmarked says which marks of Seamark's are left on a pod.
+// unmarked returns an error if the pod still has marks.
 func unmarked(pod *corev1.Pod) error {
 	if entry := mark.Entry(pod.ManagedFields); entry != nil {
 		return fmt.Errorf("pod %s: Seamark owns %s", pod.Name, entry.FieldsV1.GetRawBytes())
@@ -95,10 +95,10 @@ func status(pod *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// allMarked waits until each pod has the marks of its answer.
+// allMarked waits until each pod has the marks of its state.
 func (s *suite) allMarked(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
-	s.Eventually("the marks", func(ctx context.Context) error {
+	s.Eventually("all pods are marked", func(ctx context.Context) error {
 		for name, state := range answers {
 			pod := &corev1.Pod{}
 			if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
@@ -112,10 +112,10 @@ func (s *suite) allMarked(answers map[string]v1alpha1.ProbeState) {
 	})
 }
 
-// watcher sees every change of the pods' marks.
+// watcher records every change of the pods' marks.
 type watcher struct {
 	answers map[string]v1alpha1.ProbeState
-	// turning is the pod whose marks change once, to those of the state next.
+	// turning is the pod whose marks change once, to the state next.
 	turning string
 	next    v1alpha1.ProbeState
 	finish  func()
@@ -128,7 +128,7 @@ type watcher struct {
 	ended  bool
 }
 
-// watch starts to hold every version of the marked pods to their answers.
+// watch starts to compare every version of the marked pods with their states.
 func (s *suite) watch(answers map[string]v1alpha1.ProbeState, turning string, next v1alpha1.ProbeState) *watcher {
 	s.Helper()
 	stream, err := s.Client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.Namespace))
@@ -164,7 +164,7 @@ func (w *watcher) note(pod *corev1.Pod) {
 	}
 }
 
-// check ends the watch, and fails where it has seen a wrong mark, or has ended before.
+// check ends the watch. It fails the test for wrong marks, or if the watch ended early.
 func (s *suite) check(what string, w *watcher) {
 	s.Helper()
 	w.mu.Lock()
@@ -173,13 +173,13 @@ func (s *suite) check(what string, w *watcher) {
 	w.finish()
 	<-w.done
 	if early {
-		s.Errorf("%s: the watch ended before it was told to", what)
+		s.Errorf("%s: the watch ended early", what)
 	}
 	if !w.turned {
-		s.Errorf("%s: the watch did not see pod %s turn to %s", what, w.turning, w.next)
+		s.Errorf("%s: the watch did not see pod %s change to %s", what, w.turning, w.next)
 	}
 	for _, err := range w.wrong {
 		s.Errorf("%s: %v", what, err)
 	}
-	s.Logf("%s: %d versions of the pods, all with the right marks but for %d", what, w.seen, len(w.wrong))
+	s.Logf("%s: %d versions of the pods, %d with wrong marks", what, w.seen, len(w.wrong))
 }

@@ -33,25 +33,25 @@ const (
 	condition = "game.io/idle"
 )
 
-// TestServerless turns the gate on, has a provider run pods, and follows what comes of
-// their probes from start to end.
+// TestServerless enables the feature gate, runs pods on a provider, and follows their probes from
+// creation to deletion of the marker.
 func TestServerless(t *testing.T) {
 	s := newSuite(t)
 	s.helm(append(append([]string{"upgrade", release, "charts/seamark"}, s.installArgs()...),
 		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
-		// A loaded machine is no reason to go on without an answer.
+		// The default is too short for a loaded machine.
 		"--set", "serverless.webhook.timeoutSeconds=20")...)
 	p := s.provide("virtual-" + s.Namespace)
 	s.Eventually("the API server trusts the webhook", s.trusted)
 
 	idle, other := filepath.Join(t.TempDir(), "idle"), filepath.Join(t.TempDir(), "other")
 	s.createIdleMarker(idle)
-	annotation := s.annotatedFromTheStart(p)
+	annotation := s.createAnnotated(p)
 	if !strings.Contains(annotation, idle) || strings.Contains(annotation, "markerPolicy") {
-		t.Errorf("the provider is told %s", annotation)
+		t.Errorf("the provider sees the annotation %s", annotation)
 	}
 
-	// The marks follow what the provider says, either way.
+	// The marks follow the provider's condition in both directions.
 	s.Eventually("a busy pod", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
 	cluster.Must(t, os.WriteFile(idle, []byte("no match"), 0o600))
 	s.Eventually("an idle pod", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
@@ -65,9 +65,9 @@ func TestServerless(t *testing.T) {
 	edited := marker.DeepCopy()
 	edited.Spec.Probes[0].Probe.Exec.Command = []string{"cat", other}
 	cluster.Must(t, s.Client.Patch(t.Context(), edited, client.MergeFrom(marker)))
-	s.Eventually("an idle pod, by the edited probe", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
+	s.Eventually("an idle pod, after the edit", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
 
-	s.missTheWebhook(p)
+	s.createWithoutWebhook(p)
 
 	cluster.Must(t, s.Client.Delete(t.Context(), marker))
 	s.Eventually("the marker is gone", func(ctx context.Context) error {
@@ -76,12 +76,12 @@ func TestServerless(t *testing.T) {
 		}
 		return nil
 	})
-	// With the marker go all annotations and marks. The condition is the provider's.
+	// All annotations and marks are removed with the marker. The condition belongs to the provider.
 	for _, name := range []string{"first", "missed"} {
 		pod := &corev1.Pod{}
 		cluster.Must(t, s.Client.Get(t.Context(), s.Key(name), pod))
 		if len(pod.Annotations) > 0 || pod.Labels["idle"] != "" || pod.Labels["busy"] != "" {
-			t.Errorf("the marker is gone, and pod %s has labels %v and annotations %v", name, pod.Labels, pod.Annotations)
+			t.Errorf("the marker is gone, but pod %s has labels %v and annotations %v", name, pod.Labels, pod.Annotations)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (s *suite) provide(node string) *provider.Provider {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 	s.Cleanup(func() {
-		// The pods go before their provider does: they can't end without it.
+		// Delete the pods before their provider: they can't end without it.
 		err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.Namespace))
 		none := func(ctx context.Context) (bool, error) {
 			var pods corev1.PodList
@@ -109,7 +109,7 @@ func (s *suite) provide(node string) *provider.Provider {
 		err = errors.Join(err, wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.Timeout, true, none))
 		stop()
 		if err := errors.Join(err, <-done); err != nil {
-			s.Errorf("ending the provider: %v", err)
+			s.Errorf("stop the provider: %v", err)
 		}
 	})
 	return p
@@ -121,12 +121,12 @@ func (s *suite) trusted(ctx context.Context) error {
 		return err
 	}
 	if len(configuration.Webhooks[0].ClientConfig.CABundle) == 0 {
-		return errors.New("no authority yet")
+		return errors.New("no CA certificate yet")
 	}
 	return nil
 }
 
-// createIdleMarker makes a marker whose probe succeeds while there is a file.
+// createIdleMarker creates a marker whose probe succeeds while the file exists.
 func (s *suite) createIdleMarker(file string) {
 	s.Helper()
 	policy := func(state v1alpha1.ProbeState, label string) v1alpha1.ProbeMarkerPolicy {
@@ -148,7 +148,7 @@ func (s *suite) createIdleMarker(file string) {
 	}))
 }
 
-// virtualPod is a pod that the scheduler binds to the provider's node.
+// virtualPod returns a pod that the scheduler binds to the provider's node.
 func (s *suite) virtualPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{"app": "game"}},
@@ -160,12 +160,12 @@ func (s *suite) virtualPod(name string) *corev1.Pod {
 	}
 }
 
-// annotatedFromTheStart makes the pod first, and returns its annotation, which it has from
-// its making on. Before that it waits until every manager knows the marker and the node.
-func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
+// createAnnotated creates the pod first and returns its annotation, which the webhook adds. Before
+// that, it waits until every manager knows the marker and the node.
+func (s *suite) createAnnotated(p *provider.Provider) string {
 	s.Helper()
 	inARow := 0
-	s.Eventually("the webhook annotates", func(ctx context.Context) error {
+	s.Eventually("the webhook annotates ten pods in a row", func(ctx context.Context) error {
 		pod := s.virtualPod("trial")
 		if err := s.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
@@ -184,19 +184,19 @@ func (s *suite) annotatedFromTheStart(p *provider.Provider) string {
 	cluster.Must(s, s.Client.Create(s.Context(), pod))
 	annotation := pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
 	if annotation == "" || pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey] != "game" {
-		s.Errorf("a new pod has the annotations %v", pod.Annotations)
+		s.Errorf("the new pod has the annotations %v", pod.Annotations)
 	}
-	s.Eventually("the provider meets the pod as it was made", func(context.Context) error {
+	s.Eventually("the provider sees the pod as created", func(context.Context) error {
 		if seen, met := p.FirstSeen(pod.UID); !met || seen != annotation {
-			return fmt.Errorf("met: %t, with %q", met, seen)
+			return fmt.Errorf("seen: %t, with annotation %q", met, seen)
 		}
 		return nil
 	})
 	return annotation
 }
 
-// missTheWebhook makes a pod that no webhook is called for.
-func (s *suite) missTheWebhook(p *provider.Provider) {
+// createWithoutWebhook creates a pod while the webhook is not called.
+func (s *suite) createWithoutWebhook(p *provider.Provider) {
 	s.Helper()
 	cluster.Must(s, s.Client.Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: hook}}))
 	s.Eventually("the webhook is not called", func(ctx context.Context) error {
@@ -210,11 +210,11 @@ func (s *suite) missTheWebhook(p *provider.Provider) {
 	cluster.Must(s, s.Client.Create(s.Context(), pod))
 	s.Eventually("a pod that the webhook missed is idle", s.podIs("missed", corev1.ConditionTrue, map[string]string{"idle": "true"}))
 	if seen, met := p.FirstSeen(pod.UID); !met || seen != "" {
-		s.Errorf("the provider met the pod (%t) with the annotation %q", met, seen)
+		s.Errorf("the provider saw the pod: %t, with annotation %q", met, seen)
 	}
 }
 
-// podIs checks the pod's condition and that it has just these labels of the marker.
+// podIs returns a check of the pod's condition and of its labels of the marker.
 func (s *suite) podIs(name string, want corev1.ConditionStatus, labels map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pod := &corev1.Pod{}

@@ -97,22 +97,22 @@ func (s *suite) programs() map[string]bool {
 	return uids
 }
 
-// checkReplaced fails where one of Seamark's pods has outlived a change of its template.
+// checkReplaced checks that all of Seamark's pods were replaced.
 func (s *suite) checkReplaced(what string, before map[string]bool) {
 	s.Helper()
 	for uid := range s.programs() {
 		if before[uid] {
-			s.Errorf("%s: pod %s of %s is there still", what, uid, cluster.SystemNamespace)
+			s.Errorf("%s: pod %s in %s was not replaced", what, uid, cluster.SystemNamespace)
 		}
 	}
 }
 
-// contains fails where the output doesn't say what it should.
+// contains checks that the output contains all wanted texts.
 func (s *suite) contains(what, output string, wants ...string) {
 	s.Helper()
 	for _, want := range wants {
 		if !strings.Contains(output, want) {
-			s.Errorf("%s says\n%s\nwant it to say %q", what, output, want)
+			s.Errorf("%s printed\n%s\nwant it to contain %q", what, output, want)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command target is what the end-to-end tests probe over the network: HTTP on 8080,
-// gRPC with the health service on 9090, gRPC without it on 9091, a bare socket on 7070.
+// Command target is the server that the end-to-end tests probe: HTTP on port 8080, gRPC with the
+// health service on 9090, gRPC without it on 9091, and TCP on 7070.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// healthServer knows two services: up, which serves, and down, which does not.
+// healthServer returns a server with two services: up, which is serving, and down, which is not.
 func healthServer() *health.Server {
 	server := health.NewServer()
 	server.SetServingStatus("up", healthpb.HealthCheckResponse_SERVING)
@@ -48,7 +48,7 @@ func healthServer() *health.Server {
 	return server
 }
 
-// handler answers with what the path asks for.
+// handler returns a response for each path that the tests use.
 func handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
@@ -72,7 +72,7 @@ func serveHTTP(ctx context.Context) error {
 	server := &http.Server{Addr: ":8080", Handler: handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving HTTP: %w", err)
+		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func serveHTTP(ctx context.Context) error {
 func serveGRPC(ctx context.Context, address string, service *health.Server) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listening for gRPC: %w", err)
+		return fmt.Errorf("listen for gRPC: %w", err)
 	}
 	server := grpc.NewServer()
 	if service != nil {
@@ -93,7 +93,7 @@ func serveGRPC(ctx context.Context, address string, service *health.Server) erro
 func serveTCP(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":7070")
 	if err != nil {
-		return fmt.Errorf("listening for TCP: %w", err)
+		return fmt.Errorf("listen for TCP: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	for {
@@ -102,7 +102,7 @@ func serveTCP(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("accepting: %w", err)
+			return fmt.Errorf("accept: %w", err)
 		}
 		_ = connection.Close()
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-// history watches the pod and returns the statuses that the condition goes through,
-// each with the message it came with, until there are as many as asked for.
+// history watches the pod and returns the first statuses of the condition, each with its message.
 func (s *suite) history(name, conditionType string, many int) []string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), cluster.Timeout)
@@ -34,14 +33,14 @@ func (s *suite) history(name, conditionType string, many int) []string {
 	for len(seen) < many {
 		select {
 		case <-ctx.Done():
-			s.Fatalf("condition %s of %s: after %s only %q", conditionType, name, cluster.Timeout, seen)
+			s.Fatalf("condition %s of pod %s: after %s only %q", conditionType, name, cluster.Timeout, seen)
 		case event, open := <-watcher.ResultChan():
 			if !open {
 				s.Fatalf("the watch of pod %s ended", name)
 			}
 			pod, isPod := event.Object.(*corev1.Pod)
 			if !isPod {
-				s.Fatalf("the watch of pod %s says %v", name, event.Object)
+				s.Fatalf("the watch of pod %s returned %v", name, event.Object)
 			}
 			if c := findCondition(pod, conditionType); c != nil && c.Status != last {
 				last = c.Status
@@ -52,8 +51,8 @@ func (s *suite) history(name, conditionType string, many int) []string {
 	return seen
 }
 
-// The container's own file scripts the results, so what is expected follows from the
-// thresholds alone and not from any clock.
+// TestThresholds uses a probe with scripted results, so that the expected states follow from the
+// thresholds and not from any clock.
 func TestThresholds(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
@@ -72,7 +71,7 @@ echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
 	}
 }
 
-func TestSucceededPolicyAlone(t *testing.T) {
+func TestSucceededPolicyOnly(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "one-sided"}
@@ -111,11 +110,11 @@ func TestMessages(t *testing.T) {
 		hasCondition("test.dev/both-pass", corev1.ConditionTrue, "to-stdout", "to-stderr"),
 		hasCondition("test.dev/huge", corev1.ConditionTrue, strings.Repeat("x", 900)),
 		hasCondition("test.dev/binary", corev1.ConditionTrue, "before", "after"),
-		// As with the kubelet: a command that can't be started says nothing of the container.
+		// As in the kubelet, a command that can't be started gives no result.
 		lacksCondition("test.dev/no-program"),
 	)
 	if c := findCondition(s.getPod("talker"), "test.dev/huge"); len(c.Message) > 1024 {
-		t.Errorf("a message of %d bytes, want at most 1024", len(c.Message))
+		t.Errorf("message of %d bytes, want at most 1024", len(c.Message))
 	}
 
 	before := findCondition(s.getPod("talker"), "test.dev/say")
@@ -123,11 +122,11 @@ func TestMessages(t *testing.T) {
 	s.podIs("talker", hasCondition("test.dev/say", corev1.ConditionTrue, "second"))
 	after := findCondition(s.getPod("talker"), "test.dev/say")
 	if !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
-		t.Errorf("lastTransitionTime moved from %s to %s with the message alone", before.LastTransitionTime, after.LastTransitionTime)
+		t.Errorf("lastTransitionTime changed from %s to %s although only the message changed", before.LastTransitionTime, after.LastTransitionTime)
 	}
 }
 
-// hangs is a probe whose process would outlive it many times over.
+// hangs is a probe whose process runs much longer than the timeout.
 const hangs = `echo started; exec sleep 86399`
 
 func TestHangingProbe(t *testing.T) {
@@ -144,21 +143,21 @@ func TestHangingProbe(t *testing.T) {
 	s.podIs("hanging",
 		hasCondition("test.dev/hangs", corev1.ConditionFalse, "timed out"),
 		hasCondition("test.dev/ticks", corev1.ConditionTrue))
-	s.Eventually("twelve ticks, and none of the hanging probe's processes from before", func(context.Context) error {
+	s.Eventually("twelve runs of the other probe", func(context.Context) error {
 		if ticks := strings.Count(s.exec("hanging", "cat /tmp/ticks"), "tick"); ticks < 12 {
 			return fmt.Errorf("%d ticks", ticks)
 		}
 		return nil
 	})
-	// One run at most is under way at any time.
+	// At most one run is in progress at any time.
 	if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 1 {
-		t.Errorf("%d processes of the hanging probe are in the container, want at most the running one", left)
+		t.Errorf("%d processes of the hanging probe in the container, want at most one", left)
 	}
 	s.edit("hanging", func(m *appsv1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[1:] })
 	s.podIs("hanging", lacksCondition("test.dev/hangs"))
-	s.Eventually("no process of the hanging probe is left", func(context.Context) error {
+	s.Eventually("no process of the hanging probe remains", func(context.Context) error {
 		if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 0 {
-			return fmt.Errorf("%d left", left)
+			return fmt.Errorf("%d processes", left)
 		}
 		return nil
 	})
