@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/inbox"
 	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
@@ -30,7 +31,7 @@ type containers struct {
 	keeper   *process.Keeper
 	execs    *execs
 	observer containerObserver
-	inbox    *inbox
+	inbox    *inbox.Inbox
 	changes  *changes
 	schedule *schedule
 
@@ -112,13 +113,13 @@ func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Actio
 			c.observer.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(machine.Exit)})
 		}
 		// As after any other exit, the status shows it before the machine advances.
-		c.inbox.post(func(time.Time) { p.dirty = true })
+		c.inbox.Post(func(time.Time) { p.dirty = true })
 		return actions
 	}
 	p.running[name] = running
 	go func() {
 		<-running.Done()
-		c.inbox.post(func(now time.Time) { c.exited(now, p, name, id, running.Exit()) })
+		c.inbox.Post(func(now time.Time) { c.exited(now, p, name, id, running.Exit()) })
 	}()
 	c.observer.ContainerChanged(container, streak.Container{ID: id, Running: true, StartedAt: now})
 	return p.machine.ContainerStarted(now, name, id)

@@ -41,7 +41,7 @@ func (c *containers) runHook(ctx context.Context, h hookRun) {
 		ctx = limited
 	}
 	err := c.execs.hook(ctx, h.action)
-	c.inbox.post(func(now time.Time) {
+	c.inbox.Post(func(now time.Time) {
 		c.act(now, h.pod, h.pod.machine.HookEnded(now, h.action.Container, h.action.ID, h.action.Hook, err))
 	})
 }

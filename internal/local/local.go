@@ -52,6 +52,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/inbox"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
@@ -88,7 +89,7 @@ type Runner struct {
 	options  Options
 	markers  []*plan.Marker
 	warnings []string
-	inbox    *inbox
+	inbox    *inbox.Inbox
 	// loop is the run. It is nil before Run.
 	loop *loop
 
@@ -110,7 +111,7 @@ func New(options Options) (*Runner, error) {
 			return nil, err
 		}
 	}
-	r := &Runner{options: options, inbox: newInbox()}
+	r := &Runner{options: options, inbox: inbox.New()}
 	for i := range options.Objects.Markers {
 		marker, err := plan.Compile(&options.Objects.Markers[i])
 		if err != nil {
@@ -176,7 +177,7 @@ func (r *Runner) lease() (*address.Lease, error) {
 // Kill kills all processes without their grace periods, and ends the run. It is safe for
 // concurrent use and can be called at any time, more than once.
 func (r *Runner) Kill() {
-	r.inbox.post(func(now time.Time) { r.loop.kill(now) })
+	r.inbox.Post(func(now time.Time) { r.loop.kill(now) })
 }
 
 // Snapshot returns the current state of the pods, in the order of the manifests. It is safe

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"strings"
 	"time"
+
+	"github.com/seamark-dev/seamark/internal/inbox"
 )
 
 const (
@@ -21,13 +23,13 @@ const (
 
 // output splits the output of containers into lines and posts them to the loop.
 type output struct {
-	inbox   *inbox
+	inbox   *inbox.Inbox
 	changes *changes
 	// pending has a token for each line that waits for the loop.
 	pending chan struct{}
 }
 
-func newOutput(inbox *inbox, changes *changes) *output {
+func newOutput(inbox *inbox.Inbox, changes *changes) *output {
 	return &output{inbox: inbox, changes: changes, pending: make(chan struct{}, maxPendingLines)}
 }
 
@@ -78,7 +80,7 @@ func (w *lineWriter) flush() {
 	text := strings.ToValidUTF8(strings.TrimSuffix(string(w.rest), "\r"), "\uFFFD")
 	w.rest = w.rest[:0]
 	w.output.pending <- struct{}{}
-	w.output.inbox.post(func(now time.Time) {
+	w.output.inbox.Post(func(now time.Time) {
 		<-w.output.pending
 		w.output.changes.log(now, w.pod, w.container, LogLine{Stream: w.stream, Text: text})
 	})

@@ -43,7 +43,7 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 	l.worker = worker.New(worker.Options{
 		Prober:  probers.New(exec.New(execs, configv1alpha1.DefaultExecConcurrency, nil), r.options.Version),
 		Sink:    sink{l},
-		Observe: func(run worker.Run) { r.inbox.post(func(now time.Time) { l.probes.ran(now, run) }) },
+		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
 		// A local run has too few probes to need the random delay of a machine that boots.
 		Rand: func() float64 { return 0 },
 	})
@@ -83,7 +83,7 @@ func (l *loop) run(ctx context.Context) error {
 	running.Go(func() { l.worker.Run(inner) })
 	running.Go(func() { l.containers.serveHooks(inner) })
 	l.worker.ContainersSynced()
-	l.inbox.post(l.begin)
+	l.inbox.Post(l.begin)
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -94,11 +94,11 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-done:
 			done = nil
-			l.inbox.post(l.stop)
+			l.inbox.Post(l.stop)
 		case <-lost:
 			lost, err = nil, errors.New("the reaper exited, so the processes were killed")
 			l.Kill()
-		case <-l.inbox.wake:
+		case <-l.inbox.Wake():
 		case <-timer.C:
 		}
 	}
@@ -116,11 +116,8 @@ func (l *loop) begin(now time.Time) {
 // turn handles the pending events, does what is due and passes the changes to Observe. It
 // reports whether the run is over.
 func (l *loop) turn() bool {
-	pending := l.inbox.take()
 	l.mu.Lock()
-	for _, handle := range pending {
-		handle(time.Now())
-	}
+	l.inbox.Deliver()
 	now := time.Now()
 	l.advance(now)
 	l.settle(now)
@@ -155,7 +152,7 @@ func (l *loop) settle(now time.Time) {
 	l.statuses.refreshAll(now)
 	if l.schedule.takePlan(now) {
 		l.probes.replan(func(applied report.Plan) {
-			l.inbox.post(func(now time.Time) { l.marks.planApplied(now, applied) })
+			l.inbox.Post(func(now time.Time) { l.marks.planApplied(now, applied) })
 		})
 	}
 	if l.schedule.takeReport(now) {
@@ -206,12 +203,12 @@ var _ worker.Sink = sink{}
 
 // ProbeChanged posts the current state of a probe.
 func (s sink) ProbeChanged(change worker.Change) {
-	s.inbox.post(func(now time.Time) { s.probeChanged(now, change) })
+	s.inbox.Post(func(now time.Time) { s.probeChanged(now, change) })
 }
 
 // ProbeGone posts that a probe was removed from the plan.
 func (s sink) ProbeGone(key probeid.Key) {
-	s.inbox.post(func(time.Time) {
+	s.inbox.Post(func(time.Time) {
 		if s.probes.gone(key) {
 			s.marks.forget(key)
 		}

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/internal/inbox"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
@@ -105,16 +106,16 @@ type Options struct {
 // at once, and take effect in the order of their calls.
 type Worker struct {
 	options Options
-	mail    *mailbox
+	inbox   *inbox.Inbox
 	loop    loop
 }
 
 // New returns a worker with an empty plan.
 func New(options Options) *Worker {
-	w := &Worker{options: options, mail: newMailbox()}
+	w := &Worker{options: options, inbox: inbox.New()}
 	w.loop = loop{
 		options:    options,
-		post:       w.mail.post,
+		post:       w.inbox.Post,
 		entries:    map[probeid.Key]*entry{},
 		members:    map[probeid.Container]map[probeid.Key]*entry{},
 		containers: map[probeid.Container]streak.Container{},
@@ -128,7 +129,7 @@ func New(options Options) *Worker {
 // those that later plans add start at once. The loop calls inForce when the plan stands
 // and the sink has been told of all that it changes.
 func (w *Worker) SetPlan(tasks []Task, inForce func()) {
-	w.mail.post(func(now time.Time) {
+	w.inbox.Post(func(now time.Time) {
 		w.loop.setPlan(now, tasks)
 		inForce()
 	})
@@ -136,18 +137,18 @@ func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 
 // ContainerChanged tells what the runtime says of a container.
 func (w *Worker) ContainerChanged(id probeid.Container, c streak.Container) {
-	w.mail.post(func(now time.Time) { w.loop.containerChanged(now, id, c) })
+	w.inbox.Post(func(now time.Time) { w.loop.containerChanged(now, id, c) })
 }
 
 // ContainerGone tells that the runtime no longer has a container.
 func (w *Worker) ContainerGone(id probeid.Container) {
-	w.mail.post(func(now time.Time) { w.loop.containerGone(now, id) })
+	w.inbox.Post(func(now time.Time) { w.loop.containerGone(now, id) })
 }
 
 // ContainersSynced tells that every container there is has been told of. Nothing is
 // probed, and no container held to be gone or stopped, before that.
 func (w *Worker) ContainersSynced() {
-	w.mail.post(func(now time.Time) { w.loop.sync(now) })
+	w.inbox.Post(func(now time.Time) { w.loop.sync(now) })
 }
 
 // Run runs the probes until ctx ends, and then cancels and awaits those in flight. It is
@@ -156,19 +157,19 @@ func (w *Worker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		w.mail.deliver()
+		w.inbox.Deliver()
 		w.loop.startDue(ctx)
 		timer.Reset(w.loop.untilDue())
 		select {
 		case <-ctx.Done():
-		case <-w.mail.wake:
+		case <-w.inbox.Wake():
 		case <-timer.C:
 		}
 	}
 	timer.Reset(drainTimeout)
-	for w.mail.deliver(); len(w.loop.inFlight) > 0; w.mail.deliver() {
+	for w.inbox.Deliver(); len(w.loop.inFlight) > 0; w.inbox.Deliver() {
 		select {
-		case <-w.mail.wake:
+		case <-w.inbox.Wake():
 		case <-timer.C:
 			return
 		}

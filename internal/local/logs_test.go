@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/internal/inbox"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 )
 
@@ -31,9 +31,9 @@ func TestLineWriter(t *testing.T) {
 		"empty line":            {[]string{"\n"}, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inbox := newInbox()
+			events := inbox.New()
 			p := newPod(&corev1.Pod{}, "node", lifecycle.CrashLoop{})
-			w := newOutput(inbox, &changes{}).writer(p, "main", "stdout")
+			w := newOutput(events, &changes{}).writer(p, "main", "stdout")
 			for _, text := range test.writes {
 				if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 					t.Fatalf("wrote %d: %v", n, err)
@@ -42,9 +42,7 @@ func TestLineWriter(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
-			for _, handle := range inbox.take() {
-				handle(time.Unix(0, 0))
-			}
+			events.Deliver()
 			var got []string
 			for _, change := range p.logs.all() {
 				got = append(got, change.Log.Text)
