@@ -126,15 +126,15 @@ func TestLoadFiles(t *testing.T) {
 	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
 		t.Fatal(err)
 	}
-	sources, err := loadFiles([]string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
+	inputs, err := loadFiles([]string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, source := range sources {
-		got = append(got, strings.TrimPrefix(source.Name, folder+"/"))
+	for _, input := range inputs {
+		got = append(got, strings.TrimPrefix(input.Name, folder+"/"))
 	}
 	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other", "link/d.yaml"}, got); diff != "" {
-		t.Errorf("sources (-want +got):\n%s", diff)
+		t.Errorf("inputs (-want +got):\n%s", diff)
 	}
 }

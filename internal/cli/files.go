@@ -37,11 +37,11 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 // Files are found as kubectl finds them. Their content is decoded by manifest.Read, not by
 // the visitors: these accept duplicate keys and do not report the number of the document
 // that an error is in.
-func loadFiles(names []string, in io.Reader) ([]manifest.Source, error) {
-	var sources []manifest.Source
+func loadFiles(names []string, in io.Reader) ([]manifest.Input, error) {
+	var inputs []manifest.Input
 	for _, name := range names {
 		if name == stdin {
-			sources = append(sources, manifest.Source{Name: "standard input", Reader: in})
+			inputs = append(inputs, manifest.Input{Name: "standard input", Reader: in})
 			continue
 		}
 		paths, err := expand(name)
@@ -53,10 +53,10 @@ func loadFiles(names []string, in io.Reader) ([]manifest.Source, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read manifest: %w", err)
 			}
-			sources = append(sources, manifest.Source{Name: path, Reader: bytes.NewReader(content)})
+			inputs = append(inputs, manifest.Input{Name: path, Reader: bytes.NewReader(content)})
 		}
 	}
-	return sources, nil
+	return inputs, nil
 }
 
 // expand returns the path of a file, or the paths of the manifests in a folder, sorted and

@@ -233,17 +233,17 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 
 // handleUnsupported prints one warning that lists all unsupported fields and kinds, or, with
 // --strict, returns them as an error.
-func (o *LocalOptions) handleUnsupported(fields []manifest.Field) error {
-	if len(fields) == 0 {
+func (o *LocalOptions) handleUnsupported(unsupported []manifest.Unsupported) error {
+	if len(unsupported) == 0 {
 		return nil
 	}
 	var text strings.Builder
-	for _, f := range fields {
+	for _, u := range unsupported {
 		if o.Strict {
-			fmt.Fprintf(&text, "\n  %s", f.Where())
+			fmt.Fprintf(&text, "\n  %s", u.Location())
 			continue
 		}
-		fmt.Fprintf(&text, "\n  %s", f)
+		fmt.Fprintf(&text, "\n  %s", u)
 	}
 	if o.Strict {
 		return fmt.Errorf("a local run does not support these, and --strict is set:%s", text.String())

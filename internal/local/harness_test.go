@@ -42,7 +42,7 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := manifest.Read(ctx, []manifest.Source{{Name: file, Reader: reader}}, manifest.Options{})
+	objects, err := manifest.Read(ctx, []manifest.Input{{Name: file, Reader: reader}}, manifest.Options{})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ type testRun struct {
 // start runs manifests with a short crash-loop delay until the test stops the run or ends.
 func start(t *testing.T, manifests string) *testRun {
 	t.Helper()
-	objects, err := manifest.Read(t.Context(), []manifest.Source{{Name: "test.yaml", Reader: strings.NewReader(manifests)}}, manifest.Options{})
+	objects, err := manifest.Read(t.Context(), []manifest.Input{{Name: "test.yaml", Reader: strings.NewReader(manifests)}}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,23 +15,23 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
-// Every manifest under examples is one that a local run takes.
-func TestManifests(t *testing.T) {
+// All manifests of the examples are valid.
+func TestManifestsAreValid(t *testing.T) {
 	files, err := filepath.Glob(examples + "*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d manifests: %v", len(files), err)
 	}
-	folders := map[string][]manifest.Source{}
+	folders := map[string][]manifest.Input{}
 	for _, file := range files {
 		contents, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		folder := filepath.Dir(file)
-		folders[folder] = append(folders[folder], manifest.Source{Name: file, Reader: bytes.NewReader(contents)})
+		folders[folder] = append(folders[folder], manifest.Input{Name: file, Reader: bytes.NewReader(contents)})
 	}
-	for folder, sources := range folders {
-		objects, err := manifest.Read(t.Context(), sources, manifest.Options{})
+	for folder, inputs := range folders {
+		objects, err := manifest.Read(t.Context(), inputs, manifest.Options{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -44,8 +44,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// wants ends the test where the run's exit code is another.
-func (r result) wants(t *testing.T, code int) {
+// wantCode fails the test if the run has another exit code.
+func (r result) wantCode(t *testing.T, code int) {
 	t.Helper()
 	if r.code != code {
 		t.Fatalf("exit code %d, want %d", r.code, code)
@@ -57,9 +57,9 @@ func TestGameServer(t *testing.T) {
 	r := seamark(t, "-f", examples+"game-server", "--timeout", "90s",
 		"--until", "pod/game-server-* event=KruiseProbeSucceeded:idle",
 		"--until", "pod/game-server-* event=KruiseProbeFailed:playing match")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	for _, pod := range []string{"game-server-0", "game-server-4"} {
-		// The last mark may still be on its way when its event is seen.
+		// The last mark may follow its event after the run has ended.
 		want := map[string][]string{
 			"gameserver-idle": {"true", "false"},
 			"controller.kubernetes.io/pod-deletion-cost": {"-10", "10"},
@@ -68,7 +68,7 @@ func TestGameServer(t *testing.T) {
 		for key, values := range want {
 			got := slices.Concat(r.labels(pod, key), r.annotations(pod, key), r.conditions(pod, key))
 			if len(got) == 0 || got[0] != values[0] || len(got) > 1 && got[1] != values[1] {
-				t.Errorf("%s: %s went through %v, want %v", pod, key, got, values)
+				t.Errorf("%s: %s had the values %v, want %v", pod, key, got, values)
 			}
 		}
 	}
@@ -78,15 +78,15 @@ func TestFirstMarker(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"first-marker", "--timeout", "60s",
 		"--until", "pod/worker-* condition=example.com/busy:False", "--until", "pod/worker-* label=!busy")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 }
 
-// The pods are ready only from when their gate's condition is True.
+// The pods become ready only after the condition of their readiness gate is True.
 func TestReadinessGate(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"readiness-gate", "--timeout", "60s",
 		"--until", "pod/shop-* condition=Ready:True", "--until", "pod/shop-* condition=ContainersReady")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	for _, pod := range []string{"shop-0", "shop-1"} {
 		var order []string
 		for _, one := range r.records {
@@ -101,12 +101,12 @@ func TestReadinessGate(t *testing.T) {
 	}
 }
 
-// The role goes round, its label and annotation with it, and the others fall behind and
-// catch up.
+// The primary role moves between the pods, and its label and annotation follow. Secondaries
+// fall behind and catch up.
 func TestPrimarySecondary(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"primary-secondary", "--timeout", "35s")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	primaries, fellBehind := 0, 0
 	for _, pod := range []string{"database-0", "database-1", "database-2"} {
 		roles := r.labels(pod, "role")
@@ -119,11 +119,11 @@ func TestPrimarySecondary(t *testing.T) {
 		primaries++
 		evict := r.annotations(pod, "cluster-autoscaler.kubernetes.io/safe-to-evict")
 		if len(evict) == 0 || evict[0] != "false" {
-			t.Errorf("%s was primary and could be evicted: %v", pod, evict)
+			t.Errorf("%s was primary without safe-to-evict=false: %v", pod, evict)
 		}
 		if at := slices.Index(roles, "primary"); at+1 < len(roles) {
-			if len(evict) < 2 || evict[1] != "gone" {
-				t.Errorf("%s is no longer primary and can't be evicted: %v", pod, evict)
+			if len(evict) < 2 || evict[1] != removed {
+				t.Errorf("%s is no longer primary but keeps safe-to-evict: %v", pod, evict)
 			}
 			if caught := r.conditions(pod, "example.com/caught-up"); slices.Contains(caught, "False") {
 				fellBehind++
@@ -134,35 +134,35 @@ func TestPrimarySecondary(t *testing.T) {
 		t.Errorf("%d pods were primary, want 2 or more", primaries)
 	}
 	if fellBehind == 0 {
-		t.Error("no pod that lost its role fell behind")
+		t.Error("no former primary fell behind")
 	}
 }
 
-// The startup probe holds liveness back; a hang is found by its second failure.
+// The liveness probe waits for the startup probe, and its second failure detects a hang.
 func TestStartupThenLiveness(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"startup-then-liveness", "--timeout", "90s", "--crash-loop-initial", "1s",
 		"--until", "pod/loader-0 restarts=1", "--until", "pod/loader-0 event=Unhealthy:Startup probe failed",
 		"--until", "pod/loader-0 label=stage:loading")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	startup, liveness := r.runs("Startup", "loader")[0], r.runs("Liveness", "loader")[0]
 	if n := count(startup, "Failure"); n < 2 {
-		t.Errorf("%d startup failures, want several while it loads", n)
+		t.Errorf("%d startup failures, want several during startup", n)
 	}
 	if n := count(startup, "Success"); n != 1 {
-		t.Errorf("%d startup successes, want 1: it is not asked again", n)
+		t.Errorf("%d startup successes, want 1: it must not run again", n)
 	}
 	if n := count(liveness, "Failure"); n != 2 {
 		t.Errorf("%d liveness failures, want 2", n)
 	}
-	heldBack(t, startup, liveness)
+	checkStartupFirst(t, startup, liveness)
 	if got := r.labels("loader-0", "stage"); len(got) < 3 || !slices.Equal(got[:3], []string{"loading", "working", "loading"}) {
 		t.Errorf("stages %v", got)
 	}
 }
 
-// heldBack checks that liveness ran, and only after startup had succeeded.
-func heldBack(t *testing.T, startup, liveness []record) {
+// checkStartupFirst checks that liveness ran, and only after startup had succeeded.
+func checkStartupFirst(t *testing.T, startup, liveness []record) {
 	t.Helper()
 	at := slices.IndexFunc(startup, func(one record) bool { return one.Probe.Result == "Success" })
 	if at < 0 || len(liveness) == 0 {
@@ -173,21 +173,21 @@ func heldBack(t *testing.T, startup, liveness []record) {
 	}
 }
 
-// The whole server serves throughout, while its service opens and closes.
+// The health of the server stays SERVING while the health of its service changes.
 func TestGRPCServer(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"grpc", "--timeout", "60s",
 		"--until", "pod/queue-* event=KruiseProbeFailed", "--until", "pod/queue-* label=intake:closed", "--until", "pod/queue-* condition=Ready")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	r = r.beforeStop()
 	for _, pod := range []string{"queue-0", "queue-1"} {
-		// A first probe that comes before the server listens says closed.
+		// The first probe returns closed if the server is not listening yet.
 		intake := r.labels(pod, "intake")
 		if at := slices.Index(intake, "open"); at < 0 || !slices.Contains(intake[at:], "closed") {
-			t.Errorf("%s: intake went through %v, want open and then closed", pod, intake)
+			t.Errorf("%s: intake had the values %v, want open and then closed", pod, intake)
 		}
 		if ready := r.conditions(pod, "Ready"); len(ready) == 0 || ready[len(ready)-1] != "True" || slices.Index(ready, "True") != len(ready)-1 {
-			t.Errorf("%s: Ready went through %v, want it to stay True", pod, ready)
+			t.Errorf("%s: Ready had the values %v, want it to stay True", pod, ready)
 		}
 	}
 }

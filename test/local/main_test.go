@@ -20,10 +20,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// examples is the folder of the manifests, from this package's.
+// examples is the path of the examples, relative to this package.
 const examples = "../../examples/"
 
-// parallel is how many runs go on at a time. They wait most of theirs.
+// parallel is the number of parallel runs, which are idle most of the time.
 const parallel = "6"
 
 func TestMain(m *testing.M) {
@@ -36,14 +36,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testMain builds the programs, and puts them first in the PATH.
+// testMain builds the programs and puts them first in the PATH.
 func testMain(m *testing.M) (int, error) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
-		return 0, fmt.Errorf("set the number of parallel tests: %w", err)
+		return 0, fmt.Errorf("set test.parallel: %w", err)
 	}
 	bin, err := os.MkdirTemp("", "seamark-test-")
 	if err != nil {
-		return 0, fmt.Errorf("make a folder for the programs: %w", err)
+		return 0, fmt.Errorf("create folder for programs: %w", err)
 	}
 	defer os.RemoveAll(bin)
 	for name, source := range map[string]string{"seamark": "../../cmd/seamark", "example-server": examples + "server"} {
@@ -58,7 +58,10 @@ func testMain(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// record is one line of the JSON output, as far as the tests read it.
+// removed stands for the value of a condition, label or annotation after its removal.
+const removed = "<removed>"
+
+// record is one line of the JSON output, with the fields that the tests use.
 type record struct {
 	Kind      string
 	Time      time.Time
@@ -82,7 +85,7 @@ type record struct {
 	Event             *struct{ Type, Reason, Message string }
 }
 
-// result is a run that has ended.
+// result is the result of a run.
 type result struct {
 	records []record
 	stderr  string
@@ -119,7 +122,7 @@ func seamark(t *testing.T, args ...string) result {
 	return r
 }
 
-// beforeStop is the run without its end, in which pods are stopped and so not ready.
+// beforeStop removes the records from when the pods are stopped and no longer ready.
 func (r result) beforeStop() result {
 	for i, one := range r.records {
 		if one.Event != nil && one.Event.Reason == "Killing" && strings.HasPrefix(one.Event.Message, "Stopping") {
@@ -130,7 +133,7 @@ func (r result) beforeStop() result {
 	return r
 }
 
-// runs are the runs of a probe, by the restart count of their container.
+// runs returns the runs of a probe by the restart count of its container.
 func (r result) runs(kind, container string) map[int][]record {
 	out, restarts := map[int][]record{}, 0
 	for _, one := range r.records {
@@ -145,7 +148,7 @@ func (r result) runs(kind, container string) map[int][]record {
 	return out
 }
 
-// count counts the runs with a result.
+// count returns the number of runs with the result.
 func count(runs []record, result string) int {
 	n := 0
 	for _, one := range runs {
@@ -156,7 +159,7 @@ func count(runs []record, result string) int {
 	return n
 }
 
-// restarts is how often the container was restarted, and the exit code of each end.
+// restarts returns the number of restarts of the container and the exit code before each.
 func (r result) restarts(container string) (restarts int, codes []int32) {
 	for _, one := range r.records {
 		if one.ContainerStatus == nil || one.Container != container || one.ContainerStatus.RestartCount <= restarts {
@@ -170,7 +173,7 @@ func (r result) restarts(container string) (restarts int, codes []int32) {
 	return restarts, codes
 }
 
-// events are the messages of a pod's events of a reason; an empty pod is any.
+// events returns the messages of the pod's events with the reason. An empty pod matches all pods.
 func (r result) events(pod, reason string) []string {
 	var out []string
 	for _, one := range r.records {
@@ -181,7 +184,7 @@ func (r result) events(pod, reason string) []string {
 	return out
 }
 
-// conditions are the statuses that a pod's condition went through.
+// conditions returns the successive statuses of a condition, or removed.
 func (r result) conditions(pod, kind string) []string {
 	var out []string
 	for _, one := range r.records {
@@ -190,7 +193,7 @@ func (r result) conditions(pod, kind string) []string {
 		}
 		status := one.Condition.Status
 		if one.Removed {
-			status = "gone"
+			status = removed
 		}
 		if len(out) == 0 || out[len(out)-1] != status {
 			out = append(out, status)
@@ -199,10 +202,10 @@ func (r result) conditions(pod, kind string) []string {
 	return out
 }
 
-// labels are the values that a pod's label went through; "gone" where it was removed.
+// labels returns the successive values of a label, or removed.
 func (r result) labels(pod, key string) []string { return r.values("Label", pod, key) }
 
-// annotations are those of an annotation.
+// annotations returns the successive values of an annotation, or removed.
 func (r result) annotations(pod, key string) []string { return r.values("Annotation", pod, key) }
 
 func (r result) values(kind, pod, key string) []string {
@@ -217,7 +220,7 @@ func (r result) values(kind, pod, key string) []string {
 		}
 		value := pair.Value
 		if one.Removed {
-			value = "gone"
+			value = removed
 		}
 		out = append(out, value)
 	}

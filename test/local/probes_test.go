@@ -11,28 +11,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fails is a container that is restarted once by a probe.
-type fails struct {
-	// probe is the kubelet's that fails, and container what it probes.
+// failure is the expected failure of a probe that restarts its container once.
+type failure struct {
+	// probe is the type of the probe, and container its container.
 	probe, container string
-	// before is how many successes come first, at least and at most.
-	before, beforeMax int
-	// failures is how many failures in a row restart it.
-	failures int
-	// says is what each failure's event contains.
-	says string
-	// exit is what the container ends with.
-	exit int32
+	// minSuccesses and maxSuccesses limit the number of successes before the first failure.
+	minSuccesses, maxSuccesses int
+	// threshold is the number of consecutive failures that restart the container.
+	threshold int
+	// message is part of the message of each failure event.
+	message string
+	// exitCode is the exit code of the container.
+	exitCode int32
 }
 
-// check looks at the container's first life: successes, then exactly the failures that the
-// threshold asks for, an event for each, one for the kill, and one restart.
-func (f fails) check(t *testing.T, r result) {
+// check checks the runs before the restart: successes, then as many failures as the threshold,
+// an event for each of them, an event for the kill, and one restart.
+func (f failure) check(t *testing.T, r result) {
 	t.Helper()
 	runs := r.runs(f.probe, f.container)[0]
 	successes := count(runs, "Success")
-	if successes < f.before || successes > f.beforeMax {
-		t.Errorf("%d successes before the first failure, want %d to %d", successes, f.before, f.beforeMax)
+	if successes < f.minSuccesses || successes > f.maxSuccesses {
+		t.Errorf("%d successes before the first failure, want %d to %d", successes, f.minSuccesses, f.maxSuccesses)
 	}
 	var streaks []int
 	for i, one := range runs {
@@ -43,12 +43,12 @@ func (f fails) check(t *testing.T, r result) {
 			t.Errorf("run %d failed before run %d succeeded", i+1, successes)
 		}
 		streaks = append(streaks, one.Probe.Streak)
-		if judged := one.Probe.Transition && one.Probe.State == "Failed"; judged != (one.Probe.Streak == f.failures) {
-			t.Errorf("failure %d of %d makes the state %s: %v", one.Probe.Streak, f.failures, one.Probe.State, judged)
+		if failed := one.Probe.Transition && one.Probe.State == "Failed"; failed != (one.Probe.Streak == f.threshold) {
+			t.Errorf("failure %d of %d changes the state to %s: %v", one.Probe.Streak, f.threshold, one.Probe.State, failed)
 		}
 	}
 	var want []int
-	for i := range f.failures {
+	for i := range f.threshold {
 		want = append(want, i+1)
 	}
 	if diff := cmp.Diff(want, streaks); diff != "" {
@@ -56,54 +56,53 @@ func (f fails) check(t *testing.T, r result) {
 	}
 	unhealthy := 0
 	for _, message := range r.events("", "Unhealthy") {
-		if strings.HasPrefix(message, f.probe+" probe failed: ") && strings.Contains(message, f.says) {
+		if strings.HasPrefix(message, f.probe+" probe failed: ") && strings.Contains(message, f.message) {
 			unhealthy++
 		}
 	}
-	if unhealthy < f.failures {
-		t.Errorf("%d events Unhealthy that say %q, want %d", unhealthy, f.says, f.failures)
+	if unhealthy < f.threshold {
+		t.Errorf("%d events Unhealthy with %q, want %d", unhealthy, f.message, f.threshold)
 	}
 	killing := "Container " + f.container + " failed " + strings.ToLower(f.probe) + " probe, will be restarted"
 	if messages := r.events("", "Killing"); !slices.Contains(messages, killing) {
-		t.Errorf("no event Killing that says %q, but %q", killing, messages)
+		t.Errorf("events Killing are %q, want %q", messages, killing)
 	}
 	restarts, codes := r.restarts(f.container)
-	if restarts != 1 || !slices.Equal(codes, []int32{f.exit}) {
-		t.Errorf("%d restarts with exit codes %v, want one with %d", restarts, codes, f.exit)
+	if restarts != 1 || !slices.Equal(codes, []int32{f.exitCode}) {
+		t.Errorf("%d restarts with exit codes %v, want one with %d", restarts, codes, f.exitCode)
 	}
 }
 
-// Exit codes of a process that a signal ended.
+// Exit codes of a process that was terminated by a signal.
 const (
 	terminated = 128 + 15
 	killed     = 128 + 9
 )
 
-// What the documentation promises of a failing probe: which one fails, after how many
-// probes, and what becomes of the container.
+// The failing probe, the number of failures and the restart are as documented in the example.
 func TestProbesThatRestart(t *testing.T) {
-	for file, want := range map[string]fails{
-		"exec-liveness": {probe: "Liveness", container: "worker", before: 3, beforeMax: 8, failures: 3, says: "healthy: No such file", exit: terminated},
-		"http-liveness": {probe: "Liveness", container: "web", before: 2, beforeMax: 5, failures: 3, says: "statuscode: 500", exit: 0},
-		"tcp":           {probe: "Liveness", container: "server", before: 2, beforeMax: 8, failures: 4, says: "connection refused", exit: 0},
-		"grpc":          {probe: "Liveness", container: "server", before: 1, beforeMax: 4, failures: 2, says: "NOT_SERVING", exit: 0},
-		"http-headers":  {probe: "Liveness", container: "web", failures: 4, says: "statuscode: 403", exit: 0},
-		// The server does not listen yet when its time is over.
-		"startup-failure": {probe: "Startup", container: "web", failures: 3, says: "connection refused", exit: 0},
-		"grace-period":    {probe: "Liveness", container: "worker", failures: 3, says: "hangs", exit: killed},
+	for file, want := range map[string]failure{
+		"exec-liveness": {probe: "Liveness", container: "worker", minSuccesses: 3, maxSuccesses: 8, threshold: 3, message: "healthy: No such file", exitCode: terminated},
+		"http-liveness": {probe: "Liveness", container: "web", minSuccesses: 2, maxSuccesses: 5, threshold: 3, message: "statuscode: 500", exitCode: 0},
+		"tcp":           {probe: "Liveness", container: "server", minSuccesses: 2, maxSuccesses: 8, threshold: 4, message: "connection refused", exitCode: 0},
+		"grpc":          {probe: "Liveness", container: "server", minSuccesses: 1, maxSuccesses: 4, threshold: 2, message: "NOT_SERVING", exitCode: 0},
+		"http-headers":  {probe: "Liveness", container: "web", threshold: 4, message: "statuscode: 403", exitCode: 0},
+		// The startup probe fails before the server listens.
+		"startup-failure": {probe: "Startup", container: "web", threshold: 3, message: "connection refused", exitCode: 0},
+		"grace-period":    {probe: "Liveness", container: "worker", threshold: 3, message: "hangs", exitCode: killed},
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			r := seamark(t, "-f", examples+"probes/"+file+".yaml", "--timeout", "90s", "--crash-loop-initial", "1s",
 				"--until", "pod/"+file+" restarts=1")
-			r.wants(t, 0)
+			r.wantCode(t, 0)
 			want.check(t, r)
 			switch file {
 			case "tcp":
-				unreadyBeforeRestart(t, r)
+				checkUnreadyBeforeRestart(t, r)
 			case "http-headers":
 				if n := count(r.runs("Readiness", "web")[0], "Success"); n == 0 {
-					t.Error("the readiness probe, which brings the header, never succeeded")
+					t.Error("the readiness probe, which sends the header, never succeeded")
 				}
 			case "startup-failure":
 				if runs := r.runs("Liveness", "web"); len(runs) > 0 {
@@ -114,9 +113,9 @@ func TestProbesThatRestart(t *testing.T) {
 	}
 }
 
-// unreadyBeforeRestart checks that the readiness probe took the pod out before the liveness
-// probe had it restarted.
-func unreadyBeforeRestart(t *testing.T, r result) {
+// checkUnreadyBeforeRestart checks that the readiness probe made the pod unready before the
+// liveness probe restarted the container.
+func checkUnreadyBeforeRestart(t *testing.T, r result) {
 	t.Helper()
 	var order []string
 	for _, one := range r.records {
@@ -137,11 +136,11 @@ func unreadyBeforeRestart(t *testing.T, r result) {
 	}
 }
 
-// All probes find the port by its name, and nothing is restarted.
+// All probes resolve the named port, and the container is not restarted.
 func TestNamedPort(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"probes/named-port.yaml", "--timeout", "7s").beforeStop()
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	for _, probe := range []string{"Liveness", "Readiness"} {
 		runs := r.runs(probe, "web")[0]
 		if n := count(runs, "Success"); n < 2 || n != len(runs) {
@@ -152,40 +151,40 @@ func TestNamedPort(t *testing.T) {
 		t.Errorf("%d restarts", restarts)
 	}
 	if ready := r.conditions("named-port", "Ready"); !slices.Contains(ready, "True") {
-		t.Errorf("Ready went through %v", ready)
+		t.Errorf("Ready had the values %v, want True among them", ready)
 	}
 }
 
-// The startup probe fails without harm until the server listens. The liveness probe, which
-// forgives nothing, has not run before.
+// The startup probe may fail until the server listens. The liveness probe, which has a
+// failure threshold of 1, does not run before.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"probes/slow-start.yaml", "--timeout", "14s")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	startup, liveness := r.runs("Startup", "web")[0], r.runs("Liveness", "web")[0]
 	if n := count(startup, "Failure"); n < 3 || n > 7 {
 		t.Errorf("%d startup failures in six seconds, want 3 to 7", n)
 	}
 	if n := count(startup, "Success"); n != 1 {
-		t.Errorf("%d startup successes, want 1: it is not asked again", n)
+		t.Errorf("%d startup successes, want 1: it must not run again", n)
 	}
 	if n := count(liveness, "Success"); n < 2 || n != len(liveness) {
 		t.Errorf("%d of %d liveness runs succeeded, want several and all", n, len(liveness))
 	}
-	heldBack(t, startup, liveness)
+	checkStartupFirst(t, startup, liveness)
 	if restarts, _ := r.restarts("web"); restarts != 0 {
 		t.Errorf("%d restarts", restarts)
 	}
 }
 
-// The pod is ready and not ready by turns, and nothing is restarted.
+// The pod alternates between ready and not ready, and the container is not restarted.
 func TestExecReadiness(t *testing.T) {
 	t.Parallel()
 	r := seamark(t, "-f", examples+"probes/exec-readiness.yaml", "--timeout", "16s")
-	r.wants(t, 0)
+	r.wantCode(t, 0)
 	ready := r.conditions("exec-readiness", "Ready")
 	if at := slices.Index(ready, "True"); at < 0 || len(ready) < at+3 || !slices.Equal(ready[at:at+3], []string{"True", "False", "True"}) {
-		t.Errorf("Ready went through %v, want True, False, True", ready)
+		t.Errorf("Ready had the values %v, want True, False, True", ready)
 	}
 	transitions := 0
 	for _, one := range r.runs("Readiness", "worker")[0] {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// buffer is written to and read at the same time.
+// buffer is a buffer for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -32,7 +32,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String is what was written, without what moves the cursor and sets colours.
+// String returns the content without escape sequences.
 func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,11 +44,11 @@ func (b *buffer) await(t *testing.T, text string) {
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
 		func(context.Context) (bool, error) { return strings.Contains(b.String(), text), nil })
 	if err != nil {
-		t.Fatalf("%q does not come: %v\n%s", text, err, b)
+		t.Fatalf("wait for %q: %v\n%s", text, err, b)
 	}
 }
 
-// On a terminal there is a table, which keys filter, pause and end.
+// On a terminal the output is a table. Keys filter it, pause it and end the run.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("seamark", "local", "-f", examples+"game-server")
@@ -62,7 +62,7 @@ func TestTerminal(t *testing.T) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		// The terminal's end is an error of the kernel's: there is nothing more to read.
+		// Reading from a closed terminal is an error.
 		_, _ = io.Copy(out, terminal)
 	}()
 	press := func(keys string) {
@@ -82,37 +82,37 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-read
-	// What stays on the terminal is the whole table, as it stood before the pods ended.
+	// The table before the pods ended stays on the terminal, without the filter.
 	_, last, found := strings.Cut(out.String(), "PAUSED")
 	if at := strings.LastIndex(last, "POD / PROBE"); !found || at < 0 {
-		t.Fatalf("no table is left:\n%s", last)
+		t.Fatalf("no table at the end:\n%s", last)
 	} else {
 		last = last[at:]
 	}
 	for _, want := range []string{"game-server-0", "game-server-4", "game-server#Idle", "Running"} {
 		if !strings.Contains(last, want) {
-			t.Errorf("what is left does not say %q:\n%s", want, last)
+			t.Errorf("last table does not contain %q:\n%s", want, last)
 		}
 	}
 }
 
-// A pod that takes its time to end is killed by the second interrupt.
+// The second interrupt kills a pod that does not terminate.
 func TestSecondInterruptKills(t *testing.T) {
 	t.Parallel()
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: stubborn}, spec: {terminationGracePeriodSeconds: 600,
-		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo begun; while true; do sleep 600; done"]}]}}`
+		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo started; while true; do sleep 600; done"]}]}}`
 	command := exec.Command("seamark", "local", "-f", "-", "--logs")
 	out := &buffer{}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(manifest), out, os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.await(t, "begun")
-	for _, then := range []string{"Stopping container main", "signal 9"} {
+	out.await(t, "started")
+	for _, want := range []string{"Stopping container main", "signal 9"} {
 		if err := command.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		out.await(t, then)
+		out.await(t, want)
 	}
 	if err := command.Wait(); err != nil {
 		t.Errorf("exit: %v\n%s", err, out)

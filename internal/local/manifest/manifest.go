@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads what is to be run from YAML and JSON documents, and checks it as
-// an API server would before a pod of it is started. What it lets through, a local run can
-// start; what a local run can't honour, it names.
+// Package manifest decodes YAML and JSON documents into the objects of a local run and
+// validates them as an API server does. A local run can start all pods that pass. The package
+// also lists the fields and objects that a local run ignores.
 package manifest
 
 import (
@@ -16,87 +16,87 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Source is one file.
-type Source struct {
-	// Name is what errors call it: its path, or "standard input".
+// Input is a file or another stream of documents.
+type Input struct {
+	// Name is the name in errors: the path, or "standard input".
 	Name string
-	// Reader gives its contents.
+	// Reader reads the content.
 	Reader io.Reader
 }
 
-// MaxReplicas is the most pods that one Deployment or StatefulSet may have: far more than a
-// machine runs well, and few enough that a mistyped number does not use up its memory.
+// MaxReplicas is the maximum number of pods per Deployment or StatefulSet. It is more than a
+// machine can run, but small enough that a mistyped number does not exhaust its memory.
 const MaxReplicas = 10_000
 
-// Options say how manifests become pods.
+// Options control how manifests become pods.
 type Options struct {
-	// Replicas overrides the replicas of every Deployment and StatefulSet. Nil keeps
-	// them; otherwise it is from 0 to MaxReplicas.
+	// Replicas overrides the replicas of all Deployments and StatefulSets, unless it is nil.
+	// It is between 0 and MaxReplicas.
 	Replicas *int32
 }
 
-// Objects are what the files hold, with the defaults that an API server fills in.
+// Objects are the decoded objects, with the defaults that an API server sets.
 type Objects struct {
-	// Pods are the pods to run, in the order of the files: those of Pods, and one for
-	// each replica of a Deployment or StatefulSet, named after it and numbered from 0.
+	// Pods are the pods to run, in the order of the documents. The replicas of a Deployment
+	// or StatefulSet have its name and a number from 0.
 	Pods []*corev1.Pod
 	// Markers are the PodProbeMarkers.
 	Markers []v1alpha1.PodProbeMarker
-	// ConfigMaps and Secrets are what pods take environment and files from.
+	// ConfigMaps and Secrets contain the variables and files of pods.
 	ConfigMaps map[types.NamespacedName]*corev1.ConfigMap
 	Secrets    map[types.NamespacedName]*corev1.Secret
 
-	unsupported []Field
+	unsupported []Unsupported
 }
 
-// Field is something in the files that a local run can't honour.
-type Field struct {
-	// Source is the file's name, Document the place of the document in it, from 1.
-	Source   string
+// Unsupported is a field or an object that a local run ignores.
+type Unsupported struct {
+	// Input is the name of the input, Document the number of the document in it, from 1.
+	Input    string
 	Document int
 	// Object is the kind and the name, such as "Deployment game-server".
 	Object string
-	// Path is the field, such as "spec.template.spec.containers[0].resources"; empty
-	// for an object of a kind that is left out altogether.
+	// Path is the field, such as "spec.template.spec.containers[0].resources". It is empty if
+	// the kind of the object is not supported.
 	Path string
 }
 
-// Where returns all of it in one line, as a Problem says where it is.
-func (f Field) Where() string {
-	return fmt.Sprintf("%s: document %d: %s", f.Source, f.Document, f)
+// Location returns the input, the document, the object and the field.
+func (u Unsupported) Location() string {
+	return fmt.Sprintf("%s: document %d: %s", u.Input, u.Document, u)
 }
 
-// String returns the object and the field, for people.
-func (f Field) String() string {
-	if f.Path == "" {
-		return f.Object
+// String returns the object and the field.
+func (u Unsupported) String() string {
+	if u.Path == "" {
+		return u.Object
 	}
-	return f.Object + ": " + f.Path
+	return u.Object + ": " + u.Path
 }
 
-// Unsupported returns what the objects ask for and a local run ignores, in the order of
-// the files. Images are not among it: that they are not pulled is what a local run is for.
-func (o Objects) Unsupported() []Field { return o.unsupported }
+// Unsupported returns the fields and objects that a local run ignores, in the order of the
+// documents. It does not include images, which a local run never pulls.
+func (o Objects) Unsupported() []Unsupported { return o.unsupported }
 
-// Problem is one thing that is wrong with a document.
-type Problem struct {
-	// Source is the file's name.
-	Source string
-	// Document is the place of the document in the file, from 1.
+// DocumentError is one error in a document.
+type DocumentError struct {
+	// Input is the name of the input.
+	Input string
+	// Document is the number of the document in the input, from 1.
 	Document int
-	// Object is the kind and the name, as far as they can be told.
+	// Object is the kind and the name, as far as they are known.
 	Object string
-	// Err names the field, the value where there is one, and what is allowed.
+	// Err names the field, its value, and what is allowed.
 	Err error
 }
 
-// Error returns all of it in one line.
-func (p *Problem) Error() string {
-	if p.Object == "" {
-		return fmt.Sprintf("%s: document %d: %s", p.Source, p.Document, p.Err)
+// Error returns the location and the error in one line.
+func (e *DocumentError) Error() string {
+	if e.Object == "" {
+		return fmt.Sprintf("%s: document %d: %s", e.Input, e.Document, e.Err)
 	}
-	return fmt.Sprintf("%s: document %d: %s: %s", p.Source, p.Document, p.Object, p.Err)
+	return fmt.Sprintf("%s: document %d: %s: %s", e.Input, e.Document, e.Object, e.Err)
 }
 
-// Unwrap returns the error without its place.
-func (p *Problem) Unwrap() error { return p.Err }
+// Unwrap returns the error without its location.
+func (e *DocumentError) Unwrap() error { return e.Err }

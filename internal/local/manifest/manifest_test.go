@@ -18,14 +18,14 @@ import (
 
 func read(t *testing.T, options manifest.Options, texts ...string) (manifest.Objects, error) {
 	t.Helper()
-	var sources []manifest.Source
+	var inputs []manifest.Input
 	for i, text := range texts {
-		sources = append(sources, manifest.Source{Name: string(rune('a'+i)) + ".yaml", Reader: strings.NewReader(text)})
+		inputs = append(inputs, manifest.Input{Name: string(rune('a'+i)) + ".yaml", Reader: strings.NewReader(text)})
 	}
-	return manifest.Read(t.Context(), sources, options)
+	return manifest.Read(t.Context(), inputs, options)
 }
 
-// pod returns a pod's manifest with more of its spec and of its container.
+// pod returns the manifest of a pod with additional fields in its spec and container.
 func pod(spec, container string) string {
 	return "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {" + spec +
 		"containers: [{name: main, command: [run], ports: [{name: http, containerPort: 80}], " + container + "}]}}"
@@ -63,16 +63,16 @@ func TestPods(t *testing.T) {
 		texts   []string
 		want    []string
 	}{
-		"a pod":                     {texts: []string{pod("", "")}, want: []string{"default/web"}},
-		"one replica by default":    {texts: []string{workload("Deployment", "")}, want: []string{"games/web-0"}},
-		"replicas":                  {texts: []string{workload("StatefulSet", "replicas: 2")}, want: []string{"games/web-0", "games/web-1"}},
-		"ordinals":                  {texts: []string{workload("StatefulSet", "ordinals: {start: 5}")}, want: []string{"games/web-5"}},
-		"no replicas":               {texts: []string{workload("Deployment", "replicas: 0"), pod("", "")}, want: []string{"default/web"}},
-		"replicas are overridden":   {options: manifest.Options{Replicas: &three}, texts: []string{workload("Deployment", "replicas: 1")}, want: []string{"games/web-0", "games/web-1", "games/web-2"}},
-		"many documents":            {texts: []string{"# nothing\n---\n" + workload("Deployment", "") + "---\n---\n" + pod("", "") + "\n---\n"}, want: []string{"games/web-0", "default/web"}},
-		"a list":                    {texts: []string{"{apiVersion: v1, kind: List, items: [" + pod("", "") + "]}"}, want: []string{"default/web"}},
-		"JSON":                      {texts: []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"main","command":["run"]}]}}`}, want: []string{"default/web"}},
-		"what is used stands later": {texts: []string{pod("", "envFrom: [{configMapRef: {name: settings}}]"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"}, want: []string{"default/web"}},
+		"pod":                         {texts: []string{pod("", "")}, want: []string{"default/web"}},
+		"one replica by default":      {texts: []string{workload("Deployment", "")}, want: []string{"games/web-0"}},
+		"replicas":                    {texts: []string{workload("StatefulSet", "replicas: 2")}, want: []string{"games/web-0", "games/web-1"}},
+		"ordinals":                    {texts: []string{workload("StatefulSet", "ordinals: {start: 5}")}, want: []string{"games/web-5"}},
+		"zero replicas":               {texts: []string{workload("Deployment", "replicas: 0"), pod("", "")}, want: []string{"default/web"}},
+		"replicas overridden":         {options: manifest.Options{Replicas: &three}, texts: []string{workload("Deployment", "replicas: 1")}, want: []string{"games/web-0", "games/web-1", "games/web-2"}},
+		"several documents":           {texts: []string{"# nothing\n---\n" + workload("Deployment", "") + "---\n---\n" + pod("", "") + "\n---\n"}, want: []string{"games/web-0", "default/web"}},
+		"list":                        {texts: []string{"{apiVersion: v1, kind: List, items: [" + pod("", "") + "]}"}, want: []string{"default/web"}},
+		"JSON":                        {texts: []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"main","command":["run"]}]}}`}, want: []string{"default/web"}},
+		"reference to later document": {texts: []string{pod("", "envFrom: [{configMapRef: {name: settings}}]"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"}, want: []string{"default/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.texts...)
@@ -118,95 +118,95 @@ func probe(kind, more string) string { return pod("", kind+": {exec: {command: [
 
 func handler(more string) string { return pod("", "readinessProbe: {"+more+"}") }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidManifests(t *testing.T) {
 	const main = "a.yaml: document 1: Pod web: spec.containers[0]."
 	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":           {"a: [", "a.yaml: document 1: it is no YAML"},
-		"a key twice":       {"a: 1\na: 2", `a.yaml: document 1: it is no YAML`},
-		"no object":         {"just: text", "a.yaml: document 1: it is no Kubernetes object"},
-		"no version":        {"{kind: Pod, metadata: {name: web}}", "a.yaml: document 1: Pod web: apiVersion: Required value"},
-		"wrong version":     {"{apiVersion: v2, kind: Pod, metadata: {name: web}}", `a.yaml: document 1: Pod web: apiVersion: Unsupported value: "v2": supported values: "v1"`},
-		"wrong group":       {"{apiVersion: v1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "v1": supported values: "apps/v1"`},
-		"old group":         {"{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "extensions/v1beta1": supported values: "apps/v1"`},
-		"marker's version":  {strings.Replace(marker, "v1alpha1", "v1", 1), `apiVersion: Unsupported value: "apps.kruise.io/v1": supported values: "apps.kruise.io/v1alpha1"`},
-		"the second":        {pod("", "") + "\n---\n" + handler("periodSecond: 1"), `a.yaml: document 2: Pod web: unknown field "spec.containers[0].readinessProbe.periodSecond"`},
-		"wrong type":        {handler("periodSeconds: often"), "a.yaml: document 1: Pod web: spec.containers.readinessProbe.periodSeconds: got a string, want a value of type int32"},
-		"a name twice":      {pod("", "") + "\n---\n" + pod("", ""), `a.yaml: document 2: Pod web: metadata.name: Duplicate value: "web": Pod web in document 1 of a.yaml has the name`},
-		"no name":           {"{apiVersion: v1, kind: Pod, metadata: {generateName: x-}, spec: {containers: [{name: a, command: [b]}]}}", "metadata.name: Required value: a local run makes up no names"},
-		"no containers":     {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {}}", "spec.containers: Required value"},
-		"no command":        {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x}]}}", main + "command: Required value: images are not pulled, so give the program to run"},
-		"container twice":   {pod("initContainers: [{name: main, command: [x]}], ", ""), main + `name: Duplicate value: "main"`},
-		"restartPolicy":     {pod("restartPolicy: Sometimes, ", ""), `spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`},
-		"of a Deployment":   {strings.Replace(workload("Deployment", ""), "containers:", "restartPolicy: Never\n      containers:", 1), `spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`},
-		"selector":          {strings.Replace(workload("Deployment", ""), "labels: {app: web}", "labels: {app: other}", 1), "must match spec.selector: app=web"},
-		"empty selector":    {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "", 1), "Deployment web: spec.selector: Required value: must match the template's labels"},
-		"operator":          {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchExpressions: [{key: app, operator: Inn}]", 1), `spec.selector.matchExpressions[0].operator: Unsupported value: "Inn": supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
-		"no values":         {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchExpressions: [{key: app, operator: In}]", 1), "spec.selector.matchExpressions[0].values: Required value"},
-		"selected value":    {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchLabels: {app: a b}", 1), `spec.selector.matchLabels: Invalid value: "a b"`},
-		"template's label":  {strings.Replace(workload("Deployment", ""), "labels: {app: web}", "labels: {app: web, a b: c}", 1), `spec.template.metadata.labels: Invalid value: "a b"`},
-		"its annotation":    {strings.Replace(workload("Deployment", ""), "note: x", "a note: x", 1), `spec.template.metadata.annotations: Invalid value: "a note"`},
-		"no such count":     {workload("Deployment", "replicas: -1"), "spec.replicas: Invalid value: -1: must be from 0 to 10000"},
-		"far too many":      {workload("StatefulSet", "replicas: 2000000000"), "spec.replicas: Invalid value: 2000000000: must be from 0 to 10000"},
-		"in a template":     {strings.Replace(workload("Deployment", "replicas: 3"), "command: [run]", "image: x", 1), "a.yaml: document 1: Deployment web: spec.template.spec.containers[0].command: Required value"},
-		"grace":             {pod("terminationGracePeriodSeconds: -1, ", ""), "spec.terminationGracePeriodSeconds: Invalid value: -1: must be 0 or more"},
-		"no handler":        {pod("", "livenessProbe: {periodSeconds: 1}"), main + "livenessProbe: Required value: must have exactly one of exec, httpGet, tcpSocket and grpc"},
-		"two handlers":      {probe("livenessProbe", "tcpSocket: {port: 1}"), main + "livenessProbe: Forbidden: must have exactly one of"},
-		"liveness success":  {probe("livenessProbe", "successThreshold: 2"), main + "livenessProbe.successThreshold: Invalid value: 2: must be 1"},
-		"startup success":   {probe("startupProbe", "successThreshold: 2"), main + "startupProbe.successThreshold: Invalid value: 2: must be 1"},
-		"readiness grace":   {probe("readinessProbe", "terminationGracePeriodSeconds: 5"), main + "readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readiness probes"},
-		"probe's grace":     {probe("livenessProbe", "terminationGracePeriodSeconds: 0"), main + "livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be 1 or more"},
-		"negative period":   {probe("livenessProbe", "periodSeconds: -1"), main + "livenessProbe.periodSeconds: Invalid value: -1: must be 0 or more"},
-		"no probe command":  {handler("exec: {}"), main + "readinessProbe.exec.command: Required value"},
-		"port number":       {handler("tcpSocket: {port: 70000}"), main + "readinessProbe.tcpSocket.port: Invalid value: 70000"},
-		"port name":         {handler("httpGet: {port: https}"), main + `readinessProbe: Invalid value: "https": the container has no port of the name`},
-		"grpc port":         {handler("grpc: {port: 0}"), main + "readinessProbe.grpc.port: Invalid value: 0"},
-		"scheme":            {handler("httpGet: {port: 80, scheme: FTP}"), `scheme: Unsupported value: "FTP"`},
-		"header":            {handler(`httpGet: {port: 80, httpHeaders: [{name: "a b", value: x}]}`), `httpHeaders[0].name: Invalid value: "a b"`},
-		"init probe":        {pod("initContainers: [{name: i, command: [x], livenessProbe: {exec: {command: [x]}}}], ", ""), "spec.initContainers[0].livenessProbe: Forbidden: only an init container with restartPolicy Always"},
-		"container port":    {pod("", `args: [x]}, {name: b, command: [x], ports: [{containerPort: 0}]`), "spec.containers[1].ports[0].containerPort: Invalid value: 0"},
-		"env twice":         {pod("", "env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), main + "env[0].valueFrom: Forbidden: a variable has value or valueFrom, not both"},
-		"fieldRef":          {pod("", "env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]"), main + `env[0].valueFrom.fieldRef.fieldPath: Invalid value: "status.phase": must be one of`},
-		"config map":        {pod("", "env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"), main + `env[0].valueFrom.configMapKeyRef.name: Invalid value: "none": no ConfigMap of the name is in the files given`},
-		"secret key":        {pod("", "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]") + "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: s}}", main + `env[0].valueFrom.secretKeyRef.key: Invalid value: "k": the Secret has no such key`},
-		"unknown volume":    {pod("", "volumeMounts: [{name: v, mountPath: /v}]"), main + `volumeMounts[0].name: Not found: "v"`},
-		"volume's map":      {pod("volumes: [{name: v, configMap: {name: none}}], ", ""), `spec.volumes[0].configMap.name: Invalid value: "none"`},
-		"volume's path":     {pod("volumes: [{name: v, configMap: {name: m, items: [{key: k, path: ../x}]}}], ", "") + "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {k: v}}", `spec.volumes[0].configMap.items[0].path: Invalid value: "../x"`},
-		"hook":              {pod("", "lifecycle: {preStop: {}}"), main + "lifecycle.preStop: Invalid value: \"\": must have exactly one of exec, httpGet and sleep"},
-		"long sleep":        {pod("", "lifecycle: {preStop: {sleep: {seconds: 31}}}"), main + "lifecycle.preStop.sleep.seconds: Invalid value: 31"},
-		"readiness gate":    {pod("readinessGates: [{conditionType: a b}], ", ""), `spec.readinessGates[0].conditionType: Invalid value: "a b"`},
-		"marker's field":    {strings.Replace(marker, "containerName", "container", 1), "PodProbeMarker idle: spec.probes[0].container: Invalid value"},
-		"marker's schema":   {strings.Replace(marker, "selector: {matchLabels: {app: web}}", "", 1), "PodProbeMarker idle: spec.selector: Required value"},
-		"marker's rule":     {strings.Replace(marker, "game.io/idle", "Ready", 1), "must not be a condition type that Kubernetes sets"},
-		"marker's handlers": {strings.Replace(marker, "exec: {command: [idle]}", "exec: {command: [idle]}, grpc: {port: 1}", 1), "must have exactly one of exec, httpGet, tcpSocket and grpc"},
-		"probe name twice":  {marker + "  - {name: idle, containerName: main, podConditionType: game.io/x, probe: {exec: {command: [x]}}}", "spec.probes[1]: Duplicate value"},
+		"invalid YAML":                   {"a: [", "a.yaml: document 1: invalid YAML"},
+		"duplicate key":                  {"a: 1\na: 2", `a.yaml: document 1: invalid YAML`},
+		"not an object":                  {"just: text", "a.yaml: document 1: not a Kubernetes object"},
+		"no version":                     {"{kind: Pod, metadata: {name: web}}", "a.yaml: document 1: Pod web: apiVersion: Required value"},
+		"wrong version":                  {"{apiVersion: v2, kind: Pod, metadata: {name: web}}", `a.yaml: document 1: Pod web: apiVersion: Unsupported value: "v2": supported values: "v1"`},
+		"wrong group":                    {"{apiVersion: v1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "v1": supported values: "apps/v1"`},
+		"removed group":                  {"{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "extensions/v1beta1": supported values: "apps/v1"`},
+		"marker version":                 {strings.Replace(marker, "v1alpha1", "v1", 1), `apiVersion: Unsupported value: "apps.kruise.io/v1": supported values: "apps.kruise.io/v1alpha1"`},
+		"second document":                {pod("", "") + "\n---\n" + handler("periodSecond: 1"), `a.yaml: document 2: Pod web: unknown field "spec.containers[0].readinessProbe.periodSecond"`},
+		"wrong type":                     {handler("periodSeconds: often"), "a.yaml: document 1: Pod web: spec.containers.readinessProbe.periodSeconds: must be of type int32, not string"},
+		"duplicate name":                 {pod("", "") + "\n---\n" + pod("", ""), `a.yaml: document 2: Pod web: metadata.name: Duplicate value: "web": already used by Pod web in document 1 of a.yaml`},
+		"no name":                        {"{apiVersion: v1, kind: Pod, metadata: {generateName: x-}, spec: {containers: [{name: a, command: [b]}]}}", "metadata.name: Required value: a local run does not generate names"},
+		"no containers":                  {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {}}", "spec.containers: Required value"},
+		"no command":                     {"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x}]}}", main + "command: Required value: images are not pulled: set the program to run"},
+		"duplicate container":            {pod("initContainers: [{name: main, command: [x]}], ", ""), main + `name: Duplicate value: "main"`},
+		"restartPolicy":                  {pod("restartPolicy: Sometimes, ", ""), `spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`},
+		"restartPolicy of a Deployment":  {strings.Replace(workload("Deployment", ""), "containers:", "restartPolicy: Never\n      containers:", 1), `spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`},
+		"selector":                       {strings.Replace(workload("Deployment", ""), "labels: {app: web}", "labels: {app: other}", 1), "must match spec.selector: app=web"},
+		"empty selector":                 {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "", 1), "Deployment web: spec.selector: Required value: must match the labels of the template"},
+		"unknown operator":               {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchExpressions: [{key: app, operator: Inn}]", 1), `spec.selector.matchExpressions[0].operator: Unsupported value: "Inn": supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+		"no values":                      {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchExpressions: [{key: app, operator: In}]", 1), "spec.selector.matchExpressions[0].values: Required value"},
+		"invalid selector value":         {strings.Replace(workload("Deployment", ""), "matchLabels: {app: web}", "matchLabels: {app: a b}", 1), `spec.selector.matchLabels: Invalid value: "a b"`},
+		"invalid template label":         {strings.Replace(workload("Deployment", ""), "labels: {app: web}", "labels: {app: web, a b: c}", 1), `spec.template.metadata.labels: Invalid value: "a b"`},
+		"invalid template annotation":    {strings.Replace(workload("Deployment", ""), "note: x", "a note: x", 1), `spec.template.metadata.annotations: Invalid value: "a note"`},
+		"negative replicas":              {workload("Deployment", "replicas: -1"), "spec.replicas: Invalid value: -1: must be between 0 and 10000"},
+		"too many replicas":              {workload("StatefulSet", "replicas: 2000000000"), "spec.replicas: Invalid value: 2000000000: must be between 0 and 10000"},
+		"no command in a template":       {strings.Replace(workload("Deployment", "replicas: 3"), "command: [run]", "image: x", 1), "a.yaml: document 1: Deployment web: spec.template.spec.containers[0].command: Required value"},
+		"negative grace period":          {pod("terminationGracePeriodSeconds: -1, ", ""), "spec.terminationGracePeriodSeconds: Invalid value: -1: must be 0 or more"},
+		"no handler":                     {pod("", "livenessProbe: {periodSeconds: 1}"), main + "livenessProbe: Required value: must have exactly one of exec, httpGet, tcpSocket and grpc"},
+		"two handlers":                   {probe("livenessProbe", "tcpSocket: {port: 1}"), main + "livenessProbe: Forbidden: must have exactly one of"},
+		"liveness successThreshold":      {probe("livenessProbe", "successThreshold: 2"), main + "livenessProbe.successThreshold: Invalid value: 2: must be 1"},
+		"startup successThreshold":       {probe("startupProbe", "successThreshold: 2"), main + "startupProbe.successThreshold: Invalid value: 2: must be 1"},
+		"readiness grace period":         {probe("readinessProbe", "terminationGracePeriodSeconds: 5"), main + "readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readiness probes"},
+		"liveness grace period":          {probe("livenessProbe", "terminationGracePeriodSeconds: 0"), main + "livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be 1 or more"},
+		"negative period":                {probe("livenessProbe", "periodSeconds: -1"), main + "livenessProbe.periodSeconds: Invalid value: -1: must be 0 or more"},
+		"no probe command":               {handler("exec: {}"), main + "readinessProbe.exec.command: Required value"},
+		"port number":                    {handler("tcpSocket: {port: 70000}"), main + "readinessProbe.tcpSocket.port: Invalid value: 70000"},
+		"port name":                      {handler("httpGet: {port: https}"), main + `readinessProbe: Invalid value: "https": the container has no port with this name`},
+		"grpc port":                      {handler("grpc: {port: 0}"), main + "readinessProbe.grpc.port: Invalid value: 0"},
+		"scheme":                         {handler("httpGet: {port: 80, scheme: FTP}"), `scheme: Unsupported value: "FTP"`},
+		"header":                         {handler(`httpGet: {port: 80, httpHeaders: [{name: "a b", value: x}]}`), `httpHeaders[0].name: Invalid value: "a b"`},
+		"probe on init container":        {pod("initContainers: [{name: i, command: [x], livenessProbe: {exec: {command: [x]}}}], ", ""), "spec.initContainers[0].livenessProbe: Forbidden: may only be set on an init container with restartPolicy Always"},
+		"container port":                 {pod("", `args: [x]}, {name: b, command: [x], ports: [{containerPort: 0}]`), "spec.containers[1].ports[0].containerPort: Invalid value: 0"},
+		"value and valueFrom":            {pod("", "env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), main + "env[0].valueFrom: Forbidden: must not be set together with value"},
+		"fieldRef":                       {pod("", "env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]"), main + `env[0].valueFrom.fieldRef.fieldPath: Invalid value: "status.phase": must be one of`},
+		"missing ConfigMap":              {pod("", "env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"), main + `env[0].valueFrom.configMapKeyRef.name: Invalid value: "none": no ConfigMap with this name in the given files`},
+		"missing key of Secret":          {pod("", "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]") + "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: s}}", main + `env[0].valueFrom.secretKeyRef.key: Invalid value: "k": the Secret has no such key`},
+		"unknown volume":                 {pod("", "volumeMounts: [{name: v, mountPath: /v}]"), main + `volumeMounts[0].name: Not found: "v"`},
+		"missing ConfigMap of volume":    {pod("volumes: [{name: v, configMap: {name: none}}], ", ""), `spec.volumes[0].configMap.name: Invalid value: "none"`},
+		"path outside of volume":         {pod("volumes: [{name: v, configMap: {name: m, items: [{key: k, path: ../x}]}}], ", "") + "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {k: v}}", `spec.volumes[0].configMap.items[0].path: Invalid value: "../x"`},
+		"hook without handler":           {pod("", "lifecycle: {preStop: {}}"), main + "lifecycle.preStop: Invalid value: \"\": must have exactly one of exec, httpGet and sleep"},
+		"sleep longer than grace period": {pod("", "lifecycle: {preStop: {sleep: {seconds: 31}}}"), main + "lifecycle.preStop.sleep.seconds: Invalid value: 31"},
+		"readiness gate":                 {pod("readinessGates: [{conditionType: a b}], ", ""), `spec.readinessGates[0].conditionType: Invalid value: "a b"`},
+		"unknown field of marker":        {strings.Replace(marker, "containerName", "container", 1), "PodProbeMarker idle: spec.probes[0].container: Invalid value"},
+		"marker without selector":        {strings.Replace(marker, "selector: {matchLabels: {app: web}}", "", 1), "PodProbeMarker idle: spec.selector: Required value"},
+		"native condition type":          {strings.Replace(marker, "game.io/idle", "Ready", 1), "must not be a condition type that Kubernetes sets"},
+		"marker with two handlers":       {strings.Replace(marker, "exec: {command: [idle]}", "exec: {command: [idle]}, grpc: {port: 1}", 1), "must have exactly one of exec, httpGet, tcpSocket and grpc"},
+		"duplicate probe name":           {marker + "  - {name: idle, containerName: main, podConditionType: game.io/x, probe: {exec: {command: [x]}}}", "spec.probes[1]: Duplicate value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, manifest.Options{}, test.text)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q in it", err, test.want)
+				t.Errorf("error %v does not contain %q", err, test.want)
 			}
 		})
 	}
 }
 
-func TestEveryProblemIsTold(t *testing.T) {
+func TestReadReturnsAllErrors(t *testing.T) {
 	_, err := read(t, manifest.Options{}, probe("livenessProbe", "successThreshold: 2, periodSeconds: -1"), "x")
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
-		t.Fatalf("got %v, want three problems", err)
+		t.Fatalf("got %v, want three errors", err)
 	}
-	var problem *manifest.Problem
-	if !errors.As(err, &problem) || problem.Source == "" || problem.Document != 1 {
-		t.Errorf("got %+v, want the place of the problem", problem)
+	var documentErr *manifest.DocumentError
+	if !errors.As(err, &documentErr) || documentErr.Input == "" || documentErr.Document != 1 {
+		t.Errorf("got %+v, want the location of the error", documentErr)
 	}
 }
 
-type broken struct{}
+type brokenReader struct{}
 
-func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestUnreadableSource(t *testing.T) {
-	_, err := manifest.Read(t.Context(), []manifest.Source{{Name: "x", Reader: broken{}}}, manifest.Options{})
+func TestUnreadableInput(t *testing.T) {
+	_, err := manifest.Read(t.Context(), []manifest.Input{{Name: "x", Reader: brokenReader{}}}, manifest.Options{})
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
@@ -218,11 +218,11 @@ func TestUnsupported(t *testing.T) {
 		want []string
 	}{
 		"nothing": {text: pod("volumes: [{name: v, emptyDir: {}}], ", `image: x, imagePullPolicy: Always, env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`)},
-		"a kind": {
+		"unsupported kind": {
 			text: pod("", "") + "\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 1}]}}",
 			want: []string{"Service web"},
 		},
-		"a kind of another's group": {
+		"same kind in another group": {
 			text: "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: web}}",
 			want: []string{"StatefulSet web"},
 		},
@@ -254,10 +254,10 @@ func TestUnsupported(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, f := range objects.Unsupported() {
-				got = append(got, f.String())
-				if f.Source != "a.yaml" || f.Document < 1 || !strings.HasSuffix(f.Where(), f.String()) {
-					t.Errorf("%s: not where it stands", f.Where())
+			for _, u := range objects.Unsupported() {
+				got = append(got, u.String())
+				if u.Input != "a.yaml" || u.Document < 1 || !strings.HasSuffix(u.Location(), u.String()) {
+					t.Errorf("wrong location %q", u.Location())
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -23,62 +23,60 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-// defaultGracePeriod is what an API server fills in, in seconds.
+// defaultGracePeriod is the default of an API server, in seconds.
 const defaultGracePeriod = 30
 
-// nameOf returns the name by which other objects refer to the object.
+// nameOf returns the namespaced name of the object.
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// named checks the object's metadata and fills in its namespace. It reports false for an
-// object that must not be taken in.
-func (r *reader) named(at place, object metav1.Object) bool {
+// named defaults the namespace and validates the metadata. It reports whether the object is
+// valid and unique.
+func (r *reader) named(at location, object metav1.Object) bool {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if object.GetName() == "" && object.GetGenerateName() != "" {
-		errs = append(errs, field.Required(field.NewPath("metadata", "name"), "a local run makes up no names"))
+		errs = append(errs, field.Required(field.NewPath("metadata", "name"), "a local run does not generate names"))
 	}
-	for _, err := range errs {
-		r.refuse(at, err)
-	}
+	addErrors(r, at, errs)
 	return len(errs) == 0 && r.unique(at, object)
 }
 
-// unique refuses a second object of a kind and name.
-func (r *reader) unique(at place, object metav1.Object) bool {
+// unique rejects a second object of the same kind and name.
+func (r *reader) unique(at location, object metav1.Object) bool {
 	key := at.object + " " + object.GetNamespace()
 	before, taken := r.seen[key]
 	if taken {
-		r.refuse(at, fmt.Errorf("metadata.name: Duplicate value: %q: %s in document %d of %s has the name",
-			object.GetName(), before.object, before.document, before.source))
+		r.addError(at, fmt.Errorf("metadata.name: Duplicate value: %q: already used by %s in document %d of %s",
+			object.GetName(), before.object, before.document, before.input))
 		return false
 	}
 	r.seen[key] = at
 	return true
 }
 
-func (r *reader) pod(at place, pod *corev1.Pod) {
+func (r *reader) pod(at location, pod *corev1.Pod) {
 	if !r.named(at, pod) {
 		return
 	}
-	r.look(at, pod, podFields())
+	r.checkFields(at, pod, podFields())
 	r.add(at, pod, field.NewPath("spec"))
 }
 
-func (r *reader) deployment(at place, d *appsv1.Deployment) {
+func (r *reader) deployment(at location, d *appsv1.Deployment) {
 	if !r.named(at, d) {
 		return
 	}
-	r.look(at, d, deploymentFields())
+	r.checkFields(at, d, deploymentFields())
 	r.workload(at, workload{
 		meta: &d.ObjectMeta, replicas: d.Spec.Replicas, selector: d.Spec.Selector, template: &d.Spec.Template,
 	})
 }
 
-func (r *reader) statefulSet(at place, s *appsv1.StatefulSet) {
+func (r *reader) statefulSet(at location, s *appsv1.StatefulSet) {
 	if !r.named(at, s) {
 		return
 	}
@@ -86,7 +84,7 @@ func (r *reader) statefulSet(at place, s *appsv1.StatefulSet) {
 	if s.Spec.Ordinals != nil {
 		first = int(s.Spec.Ordinals.Start)
 	}
-	r.look(at, s, statefulSetFields())
+	r.checkFields(at, s, statefulSetFields())
 	r.workload(at, workload{
 		meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template,
 		first: first, ordinal: true,
@@ -101,17 +99,15 @@ type workload struct {
 	template *corev1.PodTemplateSpec
 	// first is the number of the first pod.
 	first int
-	// ordinal is whether pods carry their number as labels.
+	// ordinal is whether pods have their number as a label.
 	ordinal bool
 }
 
-// workload adds the pods of a workload. They are numbered, so that the same files give
-// the same names in every run.
-func (r *reader) workload(at place, w workload) {
+// workload adds the pods of a workload. They are numbered, so that their names are the same
+// in every run.
+func (r *reader) workload(at location, w workload) {
 	if errs := checkWorkload(w); len(errs) > 0 {
-		for _, err := range errs {
-			r.refuse(at, err)
-		}
+		addErrors(r, at, errs)
 		r.check(at, w.pod(0), field.NewPath("spec", "template", "spec"))
 		return
 	}
@@ -143,7 +139,7 @@ func (r *reader) workload(at place, w workload) {
 	}
 }
 
-// pod returns the pod of a number.
+// pod returns the pod with the number.
 func (w workload) pod(number int) *corev1.Pod {
 	name := w.meta.Name + "-" + strconv.Itoa(number)
 	pod := &corev1.Pod{
@@ -166,7 +162,7 @@ func checkWorkload(w workload) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if w.replicas != nil && (*w.replicas < 0 || *w.replicas > MaxReplicas) {
-		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, fmt.Sprintf("must be from 0 to %d", MaxReplicas)))
+		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, fmt.Sprintf("must be between 0 and %d", MaxReplicas)))
 	}
 	labelsPath := spec.Child("template", "metadata", "labels")
 	errs = append(errs, metav1validation.ValidateLabels(w.template.Labels, labelsPath)...)
@@ -176,7 +172,7 @@ func checkWorkload(w workload) field.ErrorList {
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if w.selector == nil {
-		return append(errs, field.Required(spec.Child("selector"), "must match the template's labels"))
+		return append(errs, field.Required(spec.Child("selector"), "must match the labels of the template"))
 	}
 	if wrong := checkSelector(w.selector, spec.Child("selector")); len(wrong) > 0 {
 		return append(errs, wrong...)
@@ -186,7 +182,7 @@ func checkWorkload(w workload) field.ErrorList {
 	case err != nil:
 		errs = append(errs, field.Invalid(spec.Child("selector"), "", err.Error()))
 	case selector.Empty():
-		errs = append(errs, field.Required(spec.Child("selector"), "must match the template's labels"))
+		errs = append(errs, field.Required(spec.Child("selector"), "must match the labels of the template"))
 	case !selector.Matches(labels.Set(w.template.Labels)):
 		errs = append(errs, field.Invalid(labelsPath, w.template.Labels,
 			"must match spec.selector: "+metav1.FormatLabelSelector(w.selector)))
@@ -194,8 +190,8 @@ func checkWorkload(w workload) field.ErrorList {
 	return errs
 }
 
-// checkSelector checks each part of a selector. An operator that there is not is named with
-// those that there are.
+// checkSelector validates a selector. The error for an unknown operator lists the supported
+// operators.
 func checkSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	operators := []metav1.LabelSelectorOperator{
 		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
@@ -210,25 +206,23 @@ func checkSelector(selector *metav1.LabelSelector, path *field.Path) field.Error
 	return append(errs, metav1validation.ValidateLabelSelector(selector, options, path)...)
 }
 
-// add takes in a pod, and has it checked.
-func (r *reader) add(at place, pod *corev1.Pod, spec *field.Path) {
+// add adds a pod and its check.
+func (r *reader) add(at location, pod *corev1.Pod, spec *field.Path) {
 	r.check(at, pod, spec)
 	r.objects.Pods = append(r.objects.Pods, pod)
 }
 
-// check fills in the pod's defaults and checks it, once all documents are read: it may
-// refer to any of them.
-func (r *reader) check(at place, pod *corev1.Pod, spec *field.Path) {
+// check sets the defaults of the pod and adds its check. The check runs after all documents
+// are read, because the pod may refer to any of them.
+func (r *reader) check(at location, pod *corev1.Pod, spec *field.Path) {
 	setDefaults(pod)
 	r.checks = append(r.checks, func() {
-		for _, err := range validatePod(pod, spec, &r.objects) {
-			r.refuse(at, err)
-		}
+		addErrors(r, at, validatePod(pod, spec, &r.objects))
 	})
 }
 
-// setDefaults fills in what an API server does and what a local run looks at. The probes'
-// defaults are plan's business.
+// setDefaults sets the defaults of an API server that a local run needs. Package plan sets the
+// defaults of probes.
 func setDefaults(pod *corev1.Pod) {
 	if pod.Spec.RestartPolicy == "" {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -243,18 +237,15 @@ func setDefaults(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{}
 }
 
-// marker checks a marker with the rules of its CRD, and then with those that the manager
-// compiles it by.
-func (r *reader) marker(at place, object *unstructured.Unstructured, encoded []byte) {
+// marker validates a marker with the schema of its CRD, and then as the manager does.
+func (r *reader) marker(at location, object *unstructured.Unstructured, encoded []byte) {
 	if errs := r.markers.Check(r.ctx, object.Object); len(errs) > 0 {
-		for _, err := range errs {
-			r.refuse(at, err)
-		}
+		addErrors(r, at, errs)
 		return
 	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
-		r.refuseAll(at, strictErrors(err))
+		addErrors(r, at, strictErrors(err))
 		return
 	}
 	marker, ok := decoded.(*v1alpha1.PodProbeMarker)
@@ -262,7 +253,7 @@ func (r *reader) marker(at place, object *unstructured.Unstructured, encoded []b
 		return
 	}
 	if _, err := plan.Compile(marker); err != nil {
-		r.refuse(at, err)
+		r.addError(at, err)
 		return
 	}
 	marker.Generation, marker.Status = 1, v1alpha1.PodProbeMarkerStatus{}

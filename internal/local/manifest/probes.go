@@ -13,13 +13,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// probes checks the kubelet's three probes of a container.
+// probes validates the startup, liveness and readiness probe of a container.
 func (v *validator) probes(path *field.Path, c *corev1.Container) {
 	for _, p := range []struct {
 		name  string
 		probe *corev1.Probe
-		// kills is whether the probe's failure ends the container.
-		kills bool
+		// restarts is whether a failure of the probe restarts the container.
+		restarts bool
 	}{
 		{"livenessProbe", c.LivenessProbe, true},
 		{"readinessProbe", c.ReadinessProbe, false},
@@ -30,7 +30,7 @@ func (v *validator) probes(path *field.Path, c *corev1.Container) {
 		}
 		at := path.Child(p.name)
 		v.timing(at, p.probe)
-		v.killing(at, p.probe, p.kills)
+		v.restarting(at, p.probe, p.restarts)
 		before := len(v.errs)
 		v.handler(at, &p.probe.ProbeHandler)
 		if len(v.errs) > before {
@@ -38,12 +38,12 @@ func (v *validator) probes(path *field.Path, c *corev1.Container) {
 		}
 		_, problem := plan.Resolve(v.pod, c.Name, p.probe, plan.KubernetesDefaults())
 		if problem.Reason == plan.PortNotFound {
-			v.add(field.Invalid(at, problem.Port, "the container has no port of the name"))
+			v.add(field.Invalid(at, problem.Port, "the container has no port with this name"))
 		}
 	}
 }
 
-// timing checks numbers of which zero means unset.
+// timing validates the durations and thresholds. Zero means unset.
 func (v *validator) timing(path *field.Path, probe *corev1.Probe) {
 	for _, n := range []struct {
 		name  string
@@ -59,18 +59,18 @@ func (v *validator) timing(path *field.Path, probe *corev1.Probe) {
 	}
 }
 
-// killing checks the fields that mean something else, or nothing, where a failure ends
-// the container.
-func (v *validator) killing(path *field.Path, probe *corev1.Probe, kills bool) {
-	if kills && probe.SuccessThreshold > 1 {
+// restarting validates the fields whose rules depend on whether a failure restarts the
+// container.
+func (v *validator) restarting(path *field.Path, probe *corev1.Probe, restarts bool) {
+	if restarts && probe.SuccessThreshold > 1 {
 		v.add(field.Invalid(path.Child("successThreshold"), probe.SuccessThreshold, "must be 1 for liveness and startup probes"))
 	}
 	grace := probe.TerminationGracePeriodSeconds
 	switch {
 	case grace == nil:
-	case !kills:
+	case !restarts:
 		v.add(field.Invalid(path.Child("terminationGracePeriodSeconds"), *grace,
-			"must not be set for readiness probes: their failure ends no container"))
+			"must not be set for readiness probes: they do not restart the container"))
 	case *grace < 1:
 		v.add(field.Invalid(path.Child("terminationGracePeriodSeconds"), *grace, "must be 1 or more"))
 	}
@@ -102,7 +102,7 @@ func (v *validator) handler(path *field.Path, h *corev1.ProbeHandler) {
 
 func (v *validator) exec(path *field.Path, action *corev1.ExecAction) {
 	if len(action.Command) == 0 {
-		v.add(field.Required(path.Child("command"), "a program and its arguments"))
+		v.add(field.Required(path.Child("command"), "must be a program and its arguments"))
 	}
 }
 
@@ -122,7 +122,7 @@ func (v *validator) port(path *field.Path, port intstr.IntOrString) {
 	v.each(path, port.StrVal, validation.IsValidPortName(port.StrVal))
 }
 
-// lifecycle checks the hooks. Only exec and sleep are run; httpGet is named as ignored.
+// lifecycle validates the hooks. A local run supports exec and sleep; it ignores httpGet.
 func (v *validator) lifecycle(path *field.Path, lifecycle *corev1.Lifecycle) {
 	if lifecycle == nil {
 		return

@@ -29,43 +29,43 @@ import (
 	markerschema "github.com/seamark-dev/seamark/internal/local/schema"
 )
 
-// Read reads and checks all documents of the sources. The error joins one Problem for
-// each thing that is wrong, over all files.
-func Read(ctx context.Context, sources []Source, options Options) (Objects, error) {
+// Read decodes and validates all documents of the inputs. If documents are invalid, the error
+// joins one DocumentError per error in any of them.
+func Read(ctx context.Context, inputs []Input, options Options) (Objects, error) {
 	r, err := newReader(ctx, options)
 	if err != nil {
 		return Objects{}, err
 	}
-	for _, source := range sources {
-		if err := r.source(source); err != nil {
+	for _, input := range inputs {
+		if err := r.input(input); err != nil {
 			return Objects{}, err
 		}
 	}
 	r.finish()
-	if len(r.problems) > 0 {
-		return Objects{}, errors.Join(r.problems...)
+	if len(r.errs) > 0 {
+		return Objects{}, errors.Join(r.errs...)
 	}
 	return r.objects, nil
 }
 
-// reader gathers what the documents hold.
+// reader collects the objects and errors of the documents.
 type reader struct {
-	ctx      context.Context
-	options  Options
-	decoder  runtime.Decoder
-	markers  *markerschema.Schema
-	objects  Objects
-	problems []error
+	ctx     context.Context
+	options Options
+	decoder runtime.Decoder
+	markers *markerschema.Schema
+	objects Objects
+	errs    []error
 
-	// seen has each object's place, by kind and name.
-	seen map[string]place
-	// checks are what can be told once all documents are read.
+	// seen contains the location of each object, by kind and name.
+	seen map[string]location
+	// checks are the checks that need all documents.
 	checks []func()
 }
 
-// place is where an object stands.
-type place struct {
-	source   string
+// location is the location of an object.
+type location struct {
+	input    string
 	document int
 	object   string
 }
@@ -79,12 +79,12 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 	}
 	markers, err := markerschema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
 	if err != nil {
-		return nil, fmt.Errorf("load the rules of PodProbeMarkers: %w", err)
+		return nil, fmt.Errorf("load schema of PodProbeMarkers: %w", err)
 	}
 	return &reader{
 		ctx: ctx, options: options, markers: markers,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
-		seen:    map[string]place{},
+		seen:    map[string]location{},
 		objects: Objects{
 			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
 			Secrets:    map[types.NamespacedName]*corev1.Secret{},
@@ -92,21 +92,21 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 	}, nil
 }
 
-// source reads one file. It returns an error where the file itself can't be read.
-func (r *reader) source(source Source) error {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(source.Reader))
+// input reads the documents of one input. It returns an error if the input cannot be read.
+func (r *reader) input(input Input) error {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(input.Reader))
 	for n := 1; ; {
 		document, err := documents.Read()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("read %s: %w", source.Name, err)
+			return fmt.Errorf("read %s: %w", input.Name, err)
 		}
 		encoded, err := yaml.YAMLToJSONStrict(document)
-		at := place{source: source.Name, document: n}
+		at := location{input: input.Name, document: n}
 		if err != nil {
-			r.refuse(at, fmt.Errorf("it is no YAML: %w", err))
+			r.addError(at, fmt.Errorf("invalid YAML: %w", err))
 		} else if string(encoded) != "null" {
 			r.document(at, encoded)
 		} else {
@@ -116,11 +116,11 @@ func (r *reader) source(source Source) error {
 	}
 }
 
-// document takes in one document: an object, or a List of them.
-func (r *reader) document(at place, encoded []byte) {
+// document handles one document: an object or a List of objects.
+func (r *reader) document(at location, encoded []byte) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(encoded); err != nil {
-		r.refuse(at, fmt.Errorf("it is no Kubernetes object: %w", err))
+		r.addError(at, fmt.Errorf("not a Kubernetes object: %w", err))
 		return
 	}
 	at.object = strings.TrimSpace(object.GetKind() + " " + object.GetName())
@@ -131,23 +131,23 @@ func (r *reader) document(at place, encoded []byte) {
 	err := object.EachListItem(func(item runtime.Object) error {
 		encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
 		if err != nil {
-			return fmt.Errorf("encode an item of the list: %w", err)
+			return fmt.Errorf("encode list item: %w", err)
 		}
 		r.document(at, encoded)
 		return nil
 	})
 	if err != nil {
-		r.refuse(at, err)
+		r.addError(at, err)
 	}
 }
 
-// object takes in one object.
-func (r *reader) object(at place, object *unstructured.Unstructured, encoded []byte) {
+// object handles one object.
+func (r *reader) object(at location, object *unstructured.Unstructured, encoded []byte) {
 	if err := checkVersion(object); err != nil {
-		r.refuse(at, err)
+		r.addError(at, err)
 		return
 	}
-	if !known(object) {
+	if !supported(object) {
 		r.unsupported(at, "")
 		return
 	}
@@ -157,7 +157,7 @@ func (r *reader) object(at place, object *unstructured.Unstructured, encoded []b
 	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
-		r.refuseAll(at, strictErrors(err))
+		addErrors(r, at, strictErrors(err))
 		return
 	}
 	switch o := decoded.(type) {
@@ -178,7 +178,7 @@ func (r *reader) object(at place, object *unstructured.Unstructured, encoded []b
 	}
 }
 
-// kinds returns those that are read, each with its group and version.
+// kinds returns the supported kinds, each with its group and version.
 func kinds() map[string]schema.GroupVersion {
 	return map[string]schema.GroupVersion{
 		"Pod":            corev1.SchemeGroupVersion,
@@ -190,21 +190,21 @@ func kinds() map[string]schema.GroupVersion {
 	}
 }
 
-// known tells whether objects of the kind are read. Others, such as Services, belong to
-// the application and mean nothing to a local run.
-func known(object *unstructured.Unstructured) bool {
+// supported reports whether a local run supports the kind. It ignores other kinds, such as
+// Services.
+func supported(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
 	version, ok := kinds()[gvk.Kind]
 	return ok && gvk.GroupVersion() == version
 }
 
-// checkVersion refuses an object without a version, and one whose kind is read though not
-// in its version: to leave it out would be to run something else than was meant. Groups
-// of others, whose names have a dot, may have kinds of the same name.
+// checkVersion rejects an object without a version, and a supported kind in a version that
+// is not supported: to ignore it would silently leave out pods. A kind of the same name in
+// another API group, recognized by the dot in the group, is not an error.
 func checkVersion(object *unstructured.Unstructured) error {
 	path := field.NewPath("apiVersion")
 	if object.GetAPIVersion() == "" {
-		return field.Required(path, "an object has a group and version, such as v1 or apps/v1")
+		return field.Required(path, "must be a group and version, such as v1 or apps/v1")
 	}
 	gvk := object.GroupVersionKind()
 	version, ok := kinds()[gvk.Kind]
@@ -214,32 +214,33 @@ func checkVersion(object *unstructured.Unstructured) error {
 	return field.NotSupported(path, object.GetAPIVersion(), []string{version.String()})
 }
 
-// unsupported keeps what is ignored: a field, or a whole object where the path is empty.
-func (r *reader) unsupported(at place, path string) {
+// unsupported records an ignored field, or an ignored object if the path is empty.
+func (r *reader) unsupported(at location, path string) {
 	r.objects.unsupported = append(r.objects.unsupported,
-		Field{Source: at.source, Document: at.document, Object: at.object, Path: path})
+		Unsupported{Input: at.input, Document: at.document, Object: at.object, Path: path})
 }
 
-// strictErrors returns the parts of a decoder's error.
+// strictErrors returns the individual errors of a strict decoder.
 func strictErrors(err error) []error {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		return strict.Errors()
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return []error{fmt.Errorf("%s: got a %s, want a value of type %s", fieldOf(wrong.Field), wrong.Value, wrong.Type)}
+		return []error{fmt.Errorf("%s: must be of type %s, not %s", fieldOf(wrong.Field), wrong.Type, wrong.Value)}
 	}
 	return []error{err}
 }
 
-// fieldOf returns a field's path without the embedded Go types, which begin with capitals.
+// fieldOf removes the names of embedded Go types, which begin with a capital letter, from
+// the path of a field.
 func fieldOf(path string) string {
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
 	steps = slices.DeleteFunc(steps, func(step string) bool { return step[0] >= 'A' && step[0] <= 'Z' })
 	return strings.Join(steps, ".")
 }
 
-// withStringData merges stringData into data, as the API server stores it.
+// withStringData merges stringData into data, as the API server does.
 func withStringData(secret *corev1.Secret) *corev1.Secret {
 	if secret.Data == nil {
 		secret.Data = make(map[string][]byte, len(secret.StringData))
@@ -251,17 +252,17 @@ func withStringData(secret *corev1.Secret) *corev1.Secret {
 	return secret
 }
 
-func (r *reader) refuse(at place, err error) {
-	r.problems = append(r.problems, &Problem{Source: at.source, Document: at.document, Object: at.object, Err: err})
+func (r *reader) addError(at location, err error) {
+	r.errs = append(r.errs, &DocumentError{Input: at.input, Document: at.document, Object: at.object, Err: err})
 }
 
-func (r *reader) refuseAll(at place, errs []error) {
+func addErrors[E error](r *reader, at location, errs []E) {
 	for _, err := range errs {
-		r.refuse(at, err)
+		r.addError(at, err)
 	}
 }
 
-// finish makes the checks that need all documents.
+// finish runs the checks that need all documents.
 func (r *reader) finish() {
 	for _, check := range r.checks {
 		check()

@@ -11,59 +11,59 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fields is a tree of the fields that a local run honours, or that mean nothing to it. Nil
-// stands for a whole part of an object. The elements of a list share the list's entry.
-type fields map[string]fields
+// fieldTree contains the fields that a local run supports, or that have no effect on a
+// process. A nil entry includes all fields below it. The elements of a list share its entry.
+type fieldTree map[string]fieldTree
 
-// merged returns one level with the entries of all.
-func merged(all ...fields) fields {
-	out := fields{}
-	for _, some := range all {
-		maps.Copy(out, some)
+// merge returns one level with the entries of all trees.
+func merge(trees ...fieldTree) fieldTree {
+	out := fieldTree{}
+	for _, tree := range trees {
+		maps.Copy(out, tree)
 	}
 	return out
 }
 
-// names returns entries for whole parts.
-func names(all ...string) fields {
-	out := make(fields, len(all))
+// names returns entries that include all fields below them.
+func names(all ...string) fieldTree {
+	out := make(fieldTree, len(all))
 	for _, name := range all {
 		out[name] = nil
 	}
 	return out
 }
 
-func podFields() fields {
-	return merged(names("apiVersion", "kind", "metadata", "status"), fields{"spec": podSpecFields()})
+func podFields() fieldTree {
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": podSpecFields()})
 }
 
-func deploymentFields() fields {
-	return merged(names("apiVersion", "kind", "metadata", "status"), fields{
-		"spec": merged(names("replicas", "selector"), fields{"template": templateFields()}),
+func deploymentFields() fieldTree {
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
+		"spec": merge(names("replicas", "selector"), fieldTree{"template": templateFields()}),
 	})
 }
 
-func statefulSetFields() fields {
-	return merged(names("apiVersion", "kind", "metadata", "status"), fields{
-		"spec": merged(names("replicas", "selector", "serviceName", "ordinals"), fields{
+func statefulSetFields() fieldTree {
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
+		"spec": merge(names("replicas", "selector", "serviceName", "ordinals"), fieldTree{
 			"template": templateFields(),
-			// The zero value of a field that is always written.
+			// The converter always writes this field.
 			"updateStrategy": {},
 		}),
 	})
 }
 
-func templateFields() fields {
-	return merged(names("metadata"), fields{"spec": podSpecFields()})
+func templateFields() fieldTree {
+	return merge(names("metadata"), fieldTree{"spec": podSpecFields()})
 }
 
-func podSpecFields() fields {
-	return merged(
+func podSpecFields() fieldTree {
+	return merge(
 		names("restartPolicy", "terminationGracePeriodSeconds", "readinessGates", "serviceAccountName", "serviceAccount"),
-		fields{
+		fieldTree{
 			"containers":     containerFields(),
 			"initContainers": containerFields(),
-			"volumes": merged(names("name"), fields{
+			"volumes": merge(names("name"), fieldTree{
 				"emptyDir":  {},
 				"configMap": names("name", "items", "optional", "defaultMode"),
 				"secret":    names("secretName", "items", "optional", "defaultMode"),
@@ -72,19 +72,19 @@ func podSpecFields() fields {
 	)
 }
 
-func containerFields() fields {
-	probe := merged(
+func containerFields() fieldTree {
+	probe := merge(
 		names("exec", "grpc", "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
 			"successThreshold", "failureThreshold", "terminationGracePeriodSeconds"),
-		fields{"httpGet": names("path", "port", "scheme", "httpHeaders"), "tcpSocket": names("port")},
+		fieldTree{"httpGet": names("path", "port", "scheme", "httpHeaders"), "tcpSocket": names("port")},
 	)
 	hook := names("exec", "sleep")
-	return merged(
-		// The image is for a cluster: that it is not pulled is no news.
+	return merge(
+		// A local run never pulls images, so that a warning would be useless.
 		names("name", "image", "imagePullPolicy", "command", "args", "workingDir", "restartPolicy"),
-		fields{
+		fieldTree{
 			"ports": names("name", "containerPort", "protocol"),
-			"env": merged(names("name", "value"), fields{
+			"env": merge(names("name", "value"), fieldTree{
 				"valueFrom": names("fieldRef", "configMapKeyRef", "secretKeyRef"),
 			}),
 			"envFrom":        nil,
@@ -97,49 +97,49 @@ func containerFields() fields {
 	)
 }
 
-// look names the fields of the object that are not among those honoured.
-func (r *reader) look(at place, object runtime.Object, honoured fields) {
+// checkFields records the fields of the object that are not in the tree.
+func (r *reader) checkFields(at location, object runtime.Object, supported fieldTree) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		r.refuse(at, fmt.Errorf("look for fields that are ignored: %w", err))
+		r.addError(at, fmt.Errorf("convert object to check its fields: %w", err))
 		return
 	}
-	for _, path := range others("", content, honoured) {
+	for _, path := range unsupportedPaths("", content, supported) {
 		r.unsupported(at, path)
 	}
 }
 
-// others returns the paths of the value's fields that are not in the tree, in order. A
-// field that is set to nothing is none.
-func others(path string, value any, honoured fields) []string {
-	if honoured == nil {
+// unsupportedPaths returns the paths of the value's fields that are not in the tree, sorted.
+// It skips empty fields.
+func unsupportedPaths(path string, value any, supported fieldTree) []string {
+	if supported == nil {
 		return nil
 	}
 	var found []string
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			below, ok := honoured[name]
+			below, ok := supported[name]
 			at := name
 			if path != "" {
 				at = path + "." + name
 			}
 			switch {
 			case ok:
-				found = append(found, others(at, v[name], below)...)
+				found = append(found, unsupportedPaths(at, v[name], below)...)
 			case !empty(v[name]):
 				found = append(found, at)
 			}
 		}
 	case []any:
 		for i, element := range v {
-			found = append(found, others(fmt.Sprintf("%s[%d]", path, i), element, honoured)...)
+			found = append(found, unsupportedPaths(fmt.Sprintf("%s[%d]", path, i), element, supported)...)
 		}
 	}
 	return found
 }
 
-// empty tells whether a value says nothing: the converter writes some fields always.
+// empty reports whether a value is empty: the converter writes some fields even if unset.
 func empty(value any) bool {
 	switch v := value.(type) {
 	case nil:

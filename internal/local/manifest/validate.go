@@ -16,19 +16,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-// validator checks one pod.
+// validator validates one pod.
 type validator struct {
 	pod     *corev1.Pod
 	objects *Objects
 	errs    field.ErrorList
 }
 
-// validatePod checks what a local run looks at, as an API server does, and that all that
-// the pod refers to is among the objects. Paths begin with that of the pod's spec.
+// validatePod validates the fields that a local run uses, as an API server does. It also
+// checks that the objects that the pod refers to exist. Paths begin with the path of the spec.
 func validatePod(pod *corev1.Pod, spec *field.Path, objects *Objects) field.ErrorList {
 	v := &validator{pod: pod, objects: objects}
 	if len(pod.Spec.Containers) == 0 {
-		v.add(field.Required(spec.Child("containers"), "a pod has at least one container"))
+		v.add(field.Required(spec.Child("containers"), "a pod needs at least one container"))
 	}
 	v.oneOf(spec.Child("restartPolicy"), string(pod.Spec.RestartPolicy), "Always", "OnFailure", "Never")
 	v.notNegative(spec.Child("terminationGracePeriodSeconds"), *pod.Spec.TerminationGracePeriodSeconds)
@@ -51,7 +51,7 @@ func validatePod(pod *corev1.Pod, spec *field.Path, objects *Objects) field.Erro
 
 func (v *validator) add(err *field.Error) { v.errs = append(v.errs, err) }
 
-// each adds an error for each of the messages.
+// each adds one error per message.
 func (v *validator) each(path *field.Path, value any, messages []string) {
 	for _, message := range messages {
 		v.add(field.Invalid(path, value, message))
@@ -70,7 +70,7 @@ func (v *validator) oneOf(path *field.Path, value string, allowed ...string) {
 	}
 }
 
-// name checks a name that must occur once.
+// name checks that a name is valid and unique.
 func (v *validator) name(path *field.Path, name string, seen sets.Set[string], messages []string) {
 	v.each(path, name, messages)
 	if seen.Has(name) {
@@ -83,9 +83,9 @@ func (v *validator) container(path *field.Path, c *corev1.Container, names sets.
 	v.name(path.Child("name"), c.Name, names, validation.IsDNS1123Label(c.Name))
 	if len(c.Command) == 0 {
 		v.add(field.Required(path.Child("command"),
-			"images are not pulled, so give the program to run, found in PATH or by its path, with args as the cluster has them"))
+			"images are not pulled: set the program to run, as a path or a name in PATH, and the same args as in the cluster"))
 	} else if c.Command[0] == "" {
-		v.add(field.Invalid(path.Child("command").Index(0), "", "must be a program, found in PATH or by its path"))
+		v.add(field.Invalid(path.Child("command").Index(0), "", "must be a program, as a path or a name in PATH"))
 	}
 	if c.RestartPolicy != nil {
 		v.oneOf(path.Child("restartPolicy"), string(*c.RestartPolicy), "Always", "OnFailure", "Never")
@@ -102,12 +102,12 @@ func (v *validator) container(path *field.Path, c *corev1.Container, names sets.
 	v.probes(path, c)
 }
 
-// initContainer checks what a plain init container must not have.
+// initContainer rejects the fields that only restartable init containers may have.
 func (v *validator) initContainer(path *field.Path, c *corev1.Container) {
 	if plan.Restartable(c) {
 		return
 	}
-	for _, banned := range []struct {
+	for _, forbidden := range []struct {
 		name string
 		set  bool
 	}{
@@ -116,8 +116,8 @@ func (v *validator) initContainer(path *field.Path, c *corev1.Container) {
 		{"startupProbe", c.StartupProbe != nil},
 		{"lifecycle", c.Lifecycle != nil},
 	} {
-		if banned.set {
-			v.add(field.Forbidden(path.Child(banned.name), "only an init container with restartPolicy Always may have it"))
+		if forbidden.set {
+			v.add(field.Forbidden(path.Child(forbidden.name), "may only be set on an init container with restartPolicy Always"))
 		}
 	}
 }
@@ -136,14 +136,14 @@ func (v *validator) ports(path *field.Path, ports []corev1.ContainerPort) {
 
 func (v *validator) env(path *field.Path, e *corev1.EnvVar) {
 	if e.Name == "" {
-		v.add(field.Required(path.Child("name"), "a variable has a name"))
+		v.add(field.Required(path.Child("name"), "a variable needs a name"))
 	}
 	if e.ValueFrom == nil {
 		return
 	}
 	from := path.Child("valueFrom")
 	if e.Value != "" {
-		v.add(field.Forbidden(from, "a variable has value or valueFrom, not both"))
+		v.add(field.Forbidden(from, "must not be set together with value"))
 	}
 	source := e.ValueFrom
 	set := 0
@@ -182,14 +182,14 @@ func (v *validator) envFrom(path *field.Path, source *corev1.EnvFromSource) {
 	}
 }
 
-// configMap checks that the files hold a config map, and its key where one is given.
+// configMap checks that a ConfigMap exists and, unless the key is empty, has the key.
 func (v *validator) configMap(path *field.Path, name, key string, optional *bool) {
 	if optional != nil && *optional {
 		return
 	}
 	found, ok := v.objects.ConfigMaps[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
 	if !ok {
-		v.add(field.Invalid(path.Child("name"), name, "no ConfigMap of the name is in the files given"))
+		v.add(field.Invalid(path.Child("name"), name, "no ConfigMap with this name in the given files"))
 		return
 	}
 	_, text := found.Data[key]
@@ -199,14 +199,14 @@ func (v *validator) configMap(path *field.Path, name, key string, optional *bool
 	}
 }
 
-// secret checks that the files hold a secret, and its key where one is given.
+// secret checks that a Secret exists and, unless the key is empty, has the key.
 func (v *validator) secret(path *field.Path, name, key string, optional *bool) {
 	if optional != nil && *optional {
 		return
 	}
 	found, ok := v.objects.Secrets[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
 	if !ok {
-		v.add(field.Invalid(path.Child("name"), name, "no Secret of the name is in the files given"))
+		v.add(field.Invalid(path.Child("name"), name, "no Secret with this name in the given files"))
 		return
 	}
 	if _, has := found.Data[key]; key != "" && !has {

@@ -14,8 +14,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/environ"
 )
 
-// volumes checks names and what config maps and secrets are taken from. Two names that
-// would share an environment variable are refused.
+// volumes validates the names and sources of volumes. It rejects two volumes that would share
+// an environment variable.
 func (v *validator) volumes(path *field.Path) {
 	names, variables := sets.New[string](), map[string]string{}
 	for i := range v.pod.Spec.Volumes {
@@ -23,7 +23,7 @@ func (v *validator) volumes(path *field.Path) {
 		v.name(at.Child("name"), volume.Name, names, validation.IsDNS1123Label(volume.Name))
 		variable := environ.VolumeVariable(volume.Name)
 		if before, taken := variables[variable]; taken && before != volume.Name {
-			v.add(field.Invalid(at.Child("name"), volume.Name, "shares the variable "+variable+" with volume "+before))
+			v.add(field.Invalid(at.Child("name"), volume.Name, "uses the same variable "+variable+" as volume "+before))
 		}
 		variables[variable] = volume.Name
 		switch {
@@ -47,7 +47,7 @@ func (v *validator) items(path *field.Path, items []corev1.KeyToPath, check func
 	for i, item := range items {
 		at := path.Index(i)
 		if item.Key == "" {
-			v.add(field.Required(at.Child("key"), "an item has a key"))
+			v.add(field.Required(at.Child("key"), "an item needs a key"))
 			continue
 		}
 		check(at, item.Key)
@@ -70,7 +70,7 @@ func (v *validator) mounts(path *field.Path, mounts []corev1.VolumeMount) {
 		}
 		switch {
 		case mount.MountPath == "":
-			v.add(field.Required(at.Child("mountPath"), "a volume is mounted somewhere"))
+			v.add(field.Required(at.Child("mountPath"), "a mount needs a path"))
 		case paths.Has(mount.MountPath):
 			v.add(field.Invalid(at.Child("mountPath"), mount.MountPath, "must be unique in the container"))
 		}
