@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"os"
 	"strings"
@@ -101,11 +102,11 @@ func TestAdministratorTrustsTheServer(t *testing.T) {
 		t.Fatal("no authority")
 	}
 	read := func(certPEM, keyPEM []byte) *x509.Certificate {
-		pair, err := pki.ParsePair(certPEM, keyPEM)
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pair.Cert
+		return pair.Leaf
 	}
 	certPEM, err := os.ReadFile(dir.Cert(APIServerName))
 	if err != nil {

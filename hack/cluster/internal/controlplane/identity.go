@@ -102,7 +102,7 @@ func Kubeconfig(path string, store *pki.Store, name string, subject pki.Subject)
 	if err != nil {
 		return err
 	}
-	key, err := pki.KeyPEM(pair.Key)
+	key, err := pair.KeyPEM()
 	if err != nil {
 		return err
 	}

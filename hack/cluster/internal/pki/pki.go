@@ -1,157 +1,160 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki issues the keys and certificates of one cluster.
+// Package pki issues and stores the keys and certificates of one cluster, with kubeadm's code.
 //
 // A cluster has three authorities that do not trust each other: one for clients and servers, one for
-// etcd, one for the front proxy. All keys are ECDSA P-256. Certificates last ten years: the cluster is
-// thrown away long before.
+// etcd, one for the front proxy. All keys are ECDSA P-256. Certificates are valid for ten years, which
+// is longer than any cluster lasts.
 package pki
 
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
+	"io/fs"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
 )
 
-const lifetime = 10 * 365 * 24 * time.Hour
+const (
+	lifetime = 10 * 365 * 24 * time.Hour
+	// backdate allows for clocks that differ a little.
+	backdate = time.Hour
+)
 
-// backdate covers clocks that differ a little.
-const backdate = time.Hour
-
-// Pair is a private key with the certificate of its public half.
+// Pair is a private key with the certificate of its public key.
 type Pair struct {
-	Key  *ecdsa.PrivateKey
+	Key  crypto.Signer
 	Cert *x509.Certificate
 }
 
-// Subject says whom a certificate names and where it may be used.
+// CertPEM returns the certificate as PEM.
+func (p Pair) CertPEM() []byte { return pkiutil.EncodeCertPEM(p.Cert) }
+
+// KeyPEM returns the private key as PEM.
+func (p Pair) KeyPEM() ([]byte, error) {
+	text, err := keyutil.MarshalPrivateKeyToPEM(p.Key)
+	if err != nil {
+		return nil, fmt.Errorf("encode the private key of %q: %w", p.Cert.Subject.CommonName, err)
+	}
+	return text, nil
+}
+
+// Subject describes the holder of a certificate.
 type Subject struct {
 	// CommonName is the user name of a client, the host name of a server.
 	CommonName string
 	// Groups are the groups of a client.
 	Groups []string
-	// Names and Addresses are what a server is called. A certificate with either serves; every
-	// certificate may also be shown by a client.
+	// Names and Addresses are those of a server. A subject with neither is only a client; a server may
+	// also act as a client.
 	Names     []string
 	Addresses []netip.Addr
 }
 
-// NewAuthority makes an authority that signs for itself, valid from shortly before now.
-func NewAuthority(name string, now time.Time) (Pair, error) {
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             now.Add(-backdate),
-		NotAfter:              now.Add(lifetime),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	key, err := NewKey()
-	if err != nil {
-		return Pair{}, err
-	}
-	return sign(template, key, template, key)
+// Store keeps pairs as files `<name>.crt` and `<name>.key` in one folder that only its owner can read.
+type Store struct {
+	dir string
+	now func() time.Time
 }
 
-// Issue makes a key pair that the authority vouches for.
-func (authority Pair) Issue(subject Subject, now time.Time) (Pair, error) {
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: subject.CommonName, Organization: subject.Groups},
-		NotBefore:   now.Add(-backdate),
-		NotAfter:    now.Add(lifetime),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		DNSNames:    subject.Names,
+// NewStore returns a store in dir, which it creates. Certificates are valid from the time that now returns.
+func NewStore(dir string, now func() time.Time) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the key folder: %w", err)
+	}
+	return &Store{dir: dir, now: now}, nil
+}
+
+// Authority returns the named authority. The first call creates it.
+func (s *Store) Authority(name string) (Pair, error) {
+	return s.ensure(name, func() (*x509.Certificate, crypto.Signer, error) {
+		return pkiutil.NewCertificateAuthority(s.config(Subject{CommonName: name}))
+	})
+}
+
+// Pair returns the named pair. The first call has the authority issue it.
+func (s *Store) Pair(name string, authority Pair, subject Subject) (Pair, error) {
+	return s.ensure(name, func() (*x509.Certificate, crypto.Signer, error) {
+		return pkiutil.NewCertAndKey(authority.Cert, authority.Key, s.config(subject))
+	})
+}
+
+// Key creates `<name>.key` and its public key `<name>.pub` unless they exist.
+func (s *Store) Key(name string) error {
+	if _, err := os.Stat(filepath.Join(s.dir, name+".pub")); err == nil {
+		return nil
+	}
+	key, err := pkiutil.GeneratePrivateKey(kubeadm.EncryptionAlgorithmECDSAP256)
+	if err != nil {
+		return fmt.Errorf("generate key %s: %w", name, err)
+	}
+	if err := pkiutil.WriteKey(s.dir, name, key); err != nil {
+		return fmt.Errorf("write key %s: %w", name, err)
+	}
+	// The public key is written last: an interrupted call is repeated.
+	if err := pkiutil.WritePublicKey(s.dir, name, key.Public()); err != nil {
+		return fmt.Errorf("write public key %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) config(subject Subject) *pkiutil.CertConfig {
+	config := &pkiutil.CertConfig{
+		Config: cert.Config{
+			CommonName: subject.CommonName, Organization: subject.Groups, NotBefore: s.now().Add(-backdate),
+			AltNames: cert.AltNames{DNSNames: subject.Names},
+			Usages:   []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		},
+		NotAfter:            s.now().Add(lifetime),
+		EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
 	}
 	for _, address := range subject.Addresses {
-		template.IPAddresses = append(template.IPAddresses, address.AsSlice())
+		config.AltNames.IPs = append(config.AltNames.IPs, net.IP(address.AsSlice()))
 	}
 	if len(subject.Names)+len(subject.Addresses) > 0 {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		config.Usages = append(config.Usages, x509.ExtKeyUsageServerAuth)
 	}
-	key, err := NewKey()
-	if err != nil {
-		return Pair{}, err
-	}
-	return sign(template, key, authority.Cert, authority.Key)
+	return config
 }
 
-// NewKey makes a private key.
-func NewKey() (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generate a key: %w", err)
+func (s *Store) ensure(name string, issue func() (*x509.Certificate, crypto.Signer, error)) (Pair, error) {
+	certPath, _ := pkiutil.PathsForCertAndKey(s.dir, name)
+	if _, err := os.Stat(certPath); err == nil {
+		return s.load(name)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Pair{}, fmt.Errorf("find certificate %s: %w", name, err)
 	}
-	return key, nil
+	certificate, key, err := issue()
+	if err != nil {
+		return Pair{}, fmt.Errorf("issue %s: %w", name, err)
+	}
+	// The certificate is written last: an interrupted call is repeated.
+	if err := pkiutil.WriteCertAndKey(s.dir, name, certificate, key); err != nil {
+		return Pair{}, fmt.Errorf("write %s: %w", name, err)
+	}
+	return Pair{Key: key, Cert: certificate}, nil
 }
 
-func sign(template *x509.Certificate, key *ecdsa.PrivateKey, parent *x509.Certificate, signer crypto.Signer) (Pair, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+func (s *Store) load(name string) (Pair, error) {
+	certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(s.dir, name)
 	if err != nil {
-		return Pair{}, fmt.Errorf("choose a serial number: %w", err)
+		return Pair{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	template.SerialNumber = serial
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return Pair{}, fmt.Errorf("sign the certificate of %q: %w", template.Subject.CommonName, err)
+	public, ok := key.Public().(*ecdsa.PublicKey)
+	if !ok || !public.Equal(certificate.PublicKey) {
+		return Pair{}, fmt.Errorf("read %s: the key does not match the certificate", name)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return Pair{}, fmt.Errorf("read back the certificate of %q: %w", template.Subject.CommonName, err)
-	}
-	return Pair{Key: key, Cert: cert}, nil
-}
-
-// CertPEM is the certificate as Kubernetes reads it.
-func (authority Pair) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Cert.Raw})
-}
-
-// KeyPEM is a private key as Kubernetes reads it.
-func KeyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode a private key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
-}
-
-// PublicKeyPEM is the public half of a key as Kubernetes reads it.
-func PublicKeyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return nil, fmt.Errorf("encode a public key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
-}
-
-// ParsePair reads back what CertPEM and KeyPEM wrote.
-func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
-	certBlock, _ := pem.Decode(certPEM)
-	keyBlock, _ := pem.Decode(keyPEM)
-	if certBlock == nil || keyBlock == nil {
-		return Pair{}, errors.New("read a key pair: no PEM block")
-	}
-	cert, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return Pair{}, fmt.Errorf("read a certificate: %w", err)
-	}
-	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return Pair{}, fmt.Errorf("read a private key: %w", err)
-	}
-	if !key.PublicKey.Equal(cert.PublicKey) {
-		return Pair{}, errors.New("read a key pair: key and certificate do not belong together")
-	}
-	return Pair{Key: key, Cert: cert}, nil
+	return Pair{Key: key, Cert: certificate}, nil
 }

@@ -14,17 +14,28 @@ import (
 
 func now() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-func authority(t *testing.T, name string) Pair {
+func newStore(t *testing.T, dir string) *Store {
 	t.Helper()
-	pair, err := NewAuthority(name, now())
+	store, err := NewStore(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func authority(t *testing.T, store *Store, name string) Pair {
+	t.Helper()
+	pair, err := store.Authority(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pair
 }
 
-func TestIssue(t *testing.T) {
-	ca, stranger := authority(t, "ca"), authority(t, "stranger")
+func TestPairIsValidForItsSubjectOnly(t *testing.T) {
+	store := newStore(t, t.TempDir())
+	ca, other := authority(t, store, "ca"), authority(t, store, "other")
+	client := Subject{CommonName: "c"}
 	server := Subject{CommonName: "system:node:a", Groups: []string{"system:nodes"},
 		Names: []string{"a"}, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
 	tests := map[string]struct {
@@ -35,19 +46,21 @@ func TestIssue(t *testing.T) {
 		at      time.Time
 		wantErr bool
 	}{
-		"client":            {subject: Subject{CommonName: "c"}, trust: ca, usage: x509.ExtKeyUsageClientAuth},
+		"client":            {subject: client, trust: ca, usage: x509.ExtKeyUsageClientAuth},
 		"server by name":    {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth, host: "a"},
 		"server by address": {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth, host: "10.0.0.1"},
 		"server as client":  {subject: server, trust: ca, usage: x509.ExtKeyUsageClientAuth},
 		"other name":        {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth, host: "b", wantErr: true},
-		"client as server":  {subject: Subject{CommonName: "c"}, trust: ca, usage: x509.ExtKeyUsageServerAuth, wantErr: true},
-		"stranger":          {subject: server, trust: stranger, usage: x509.ExtKeyUsageServerAuth, wantErr: true},
-		"too late": {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth,
+		"client as server":  {subject: client, trust: ca, usage: x509.ExtKeyUsageServerAuth, wantErr: true},
+		"other authority":   {subject: server, trust: other, usage: x509.ExtKeyUsageServerAuth, wantErr: true},
+		"expired": {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth,
 			at: now().Add(lifetime + time.Hour), wantErr: true},
+		"end of lifetime": {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth, at: now().Add(lifetime)},
+		"clock behind":    {subject: server, trust: ca, usage: x509.ExtKeyUsageServerAuth, at: now().Add(-backdate)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pair, err := ca.Issue(test.subject, now())
+			pair, err := store.Pair(name, ca, test.subject)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,26 +74,20 @@ func TestIssue(t *testing.T) {
 				Roots: roots, DNSName: test.host, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{test.usage},
 			})
 			if (err != nil) != test.wantErr {
-				t.Errorf("error = %v, wanted one: %t", err, test.wantErr)
+				t.Errorf("error = %v, want error: %t", err, test.wantErr)
 			}
-			if got := pair.Cert.Subject.CommonName; got != test.subject.CommonName {
-				t.Errorf("common name %q", got)
+			if got := pair.Cert.Subject; got.CommonName != test.subject.CommonName || len(got.Organization) != len(test.subject.Groups) {
+				t.Errorf("subject %v, want %v", got, test.subject)
 			}
 		})
 	}
 }
 
-func TestStoreKeepsWhatItIssued(t *testing.T) {
+func TestStoreKeepsIssuedPairs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	load := func() (Pair, Pair, string) {
-		store, err := NewStore(dir, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ca, err := store.Authority("ca")
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := newStore(t, dir)
+		ca := authority(t, store, "ca")
 		pair, err := store.Pair("client", ca, Subject{CommonName: "client"})
 		if err != nil {
 			t.Fatal(err)
@@ -95,43 +102,34 @@ func TestStoreKeepsWhatItIssued(t *testing.T) {
 		return ca, pair, string(public)
 	}
 	ca, pair, public := load()
-	again, pairAgain, publicAgain := load()
-	if !ca.Cert.Equal(again.Cert) || !pair.Cert.Equal(pairAgain.Cert) || public != publicAgain {
-		t.Error("the second load issued anew")
+	caAgain, pairAgain, publicAgain := load()
+	if !ca.Cert.Equal(caAgain.Cert) || !pair.Cert.Equal(pairAgain.Cert) || public != publicAgain {
+		t.Error("the second load issued new pairs")
 	}
 	info, err := os.Stat(filepath.Join(dir, "ca.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's mode is %s", info.Mode())
+		t.Errorf("mode %s of the key, want 0600", info.Mode())
 	}
-	// A key without its certificate is what a broken write leaves.
+	// An interrupted write leaves a key without its certificate.
 	if err := os.Remove(filepath.Join(dir, "client.crt")); err != nil {
 		t.Fatal(err)
 	}
 	if _, fresh, _ := load(); fresh.Cert.Equal(pair.Cert) {
-		t.Error("a lost certificate was not issued anew")
+		t.Error("a lost certificate was not replaced")
 	}
 }
 
-func TestStoreRefusesStrangeFiles(t *testing.T) {
-	dir := t.TempDir()
-	store, err := NewStore(dir, now)
-	if err != nil {
+func TestStoreRefusesKeyOfAnotherCertificate(t *testing.T) {
+	store := newStore(t, t.TempDir())
+	authority(t, store, "one")
+	authority(t, store, "two")
+	if err := os.Rename(filepath.Join(store.dir, "two.key"), filepath.Join(store.dir, "one.key")); err != nil {
 		t.Fatal(err)
 	}
-	one, two := authority(t, "one"), authority(t, "two")
-	key, err := KeyPEM(two.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{"ca.crt": one.CertPEM(), "ca.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := store.Authority("ca"); err == nil {
-		t.Error("a key of another certificate was accepted")
+	if _, err := store.Authority("one"); err == nil {
+		t.Error("the store accepted the key of another certificate")
 	}
 }
