@@ -1,14 +1,15 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build makes the programs of a cluster from their Go modules.
+// Package build builds the programs of a cluster from their Go modules.
 //
-// What is built is pinned by go.mod and go.sum: a stamp beside each program tells from what it was made,
-// and a program whose stamp still holds is left alone.
+// go.mod and go.sum pin the sources. A stamp next to each program records what it was built from, and a
+// program with a valid stamp is not built again.
 package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,24 +28,26 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Program is one program to make.
+// Program describes a program to build.
 type Program struct {
 	// Name is the name of the file.
 	Name string
-	// Module is the folder of the module that pins it, relative to this program's own.
+	// Module is the folder of the module that pins the program, relative to this program's module.
 	Module string
-	// Package is its import path.
+	// Package is the import path.
 	Package string
-	// Tags are build tags, separated by blanks.
+	// Output is the name of the file that go build writes. It is Name if empty.
+	Output string
+	// Tags are build tags, separated by spaces.
 	Tags string
 	// Version is the module whose version the program reports, and VersionVars the variables that hold it.
 	Version     string
 	VersionVars []string
-	// Sources are files of this module that the program is made of and no version pins.
+	// Sources are files of this module that the program is built from and no version pins.
 	Sources []string
 }
 
-// Programs lists all programs, those first that others wait for.
+// Programs returns all programs.
 func Programs() []Program {
 	kubernetes := func(name string) Program {
 		return Program{
@@ -64,7 +67,7 @@ func Programs() []Program {
 		}
 	}
 	return []Program{
-		{Name: "etcd", Module: ".", Package: "go.etcd.io/etcd/server/v3"},
+		{Name: "etcd", Module: ".", Package: "go.etcd.io/etcd/server/v3", Output: "server"},
 		kubernetes("kube-apiserver"),
 		containerd("containerd"), containerd("containerd-shim-runc-v2"), containerd("ctr"),
 		{Name: "pause", Module: ".", Package: "./cmd/pause", Sources: []string{"cmd/pause/main.go"}},
@@ -73,7 +76,7 @@ func Programs() []Program {
 	}
 }
 
-// Select keeps the programs with the given names; no names keep all.
+// Select returns the programs with the given names, or all without names.
 func Select(programs []Program, names []string) ([]Program, error) {
 	if len(names) == 0 {
 		return programs, nil
@@ -86,33 +89,34 @@ func Select(programs []Program, names []string) ([]Program, error) {
 			for _, program := range programs {
 				known = append(known, program.Name)
 			}
-			return nil, fmt.Errorf("no program %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("program %q is unknown: must be one of %s", name, strings.Join(known, ", "))
 		}
 		selected = append(selected, programs[found])
 	}
 	return selected, nil
 }
 
-// flags are the flags of `go build`. Programs carry no paths of the machine and no build ID, so that the
-// same code makes the same bytes.
-func (p Program) flags(goMod []byte) ([]string, error) {
-	linker := "-s -w -buildid="
-	if p.Version != "" {
-		version, err := moduleVersion(goMod, p.Version)
-		if err != nil {
-			return nil, err
-		}
-		for _, variable := range p.VersionVars {
-			linker += " -X " + variable + "=" + version
-			if name, ok := strings.CutSuffix(variable, ".gitVersion"); ok {
-				linker += minorVersion(name, version)
-			}
+// linkerFlags returns the flags of the linker. Programs contain no build ID, so that the same code gives the
+// same bytes.
+func (p Program) linkerFlags(goMod []byte) (string, error) {
+	flags := "-s -w -buildid="
+	if p.Version == "" {
+		return flags, nil
+	}
+	version, err := moduleVersion(goMod, p.Version)
+	if err != nil {
+		return "", err
+	}
+	for _, variable := range p.VersionVars {
+		flags += " -X " + variable + "=" + version
+		if name, ok := strings.CutSuffix(variable, ".gitVersion"); ok {
+			flags += minorVersion(name, version)
 		}
 	}
-	return []string{"-trimpath", "-tags=" + p.Tags, "-ldflags=" + linker}, nil
+	return flags, nil
 }
 
-// minorVersion sets the separate numbers that Kubernetes programs also report.
+// minorVersion returns the flags that set the separate numbers that Kubernetes programs also report.
 func minorVersion(variables, version string) string {
 	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	if len(parts) < 2 {
@@ -141,65 +145,106 @@ type Builder struct {
 	Source string
 	// Out is the folder of the programs.
 	Out string
-	// Log collects what the compiler says.
+	// Log is the file for the output of the compiler.
 	Log string
-	// Progress is told what is being built.
+	// Progress receives messages about the progress.
 	Progress io.Writer
 }
 
-// Ensure builds those programs that are missing or out of date.
+// outdated is a program to build.
+type outdated struct {
+	Program
+	linkerFlags string
+	stamp       string
+}
+
+// Ensure builds the programs that are missing or out of date. Programs of one module are built by one go
+// command: the packages that they share are compiled once, on all cores.
 func (b *Builder) Ensure(ctx context.Context, programs []Program) error {
 	if err := os.MkdirAll(b.Out, 0o755); err != nil {
 		return fmt.Errorf("create the program folder: %w", err)
 	}
+	var modules []string
+	groups := map[string][]outdated{}
 	for _, program := range programs {
-		if err := b.ensure(ctx, program); err != nil {
+		job, err := b.check(program)
+		if err != nil {
+			return err
+		}
+		if job == nil {
+			continue
+		}
+		if groups[program.Module] == nil {
+			modules = append(modules, program.Module)
+		}
+		groups[program.Module] = append(groups[program.Module], *job)
+	}
+	for _, module := range modules {
+		if err := b.build(ctx, module, groups[module]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *Builder) ensure(ctx context.Context, program Program) error {
+// check returns what to build, or nil if the program is up to date.
+func (b *Builder) check(program Program) (*outdated, error) {
 	goMod, err := os.ReadFile(filepath.Join(b.Source, program.Module, "go.mod"))
 	if err != nil {
-		return fmt.Errorf("read the versions of %s: %w", program.Name, err)
+		return nil, fmt.Errorf("read the versions of %s: %w", program.Name, err)
 	}
-	flags, err := program.flags(goMod)
+	flags, err := program.linkerFlags(goMod)
 	if err != nil {
-		return fmt.Errorf("build %s: %w", program.Name, err)
+		return nil, fmt.Errorf("build %s: %w", program.Name, err)
 	}
 	stamp, err := b.stamp(program, goMod, flags)
-	if err != nil {
+	if err != nil || current(filepath.Join(b.Out, program.Name), b.stampPath(program), stamp) {
+		return nil, err
+	}
+	return &outdated{Program: program, linkerFlags: flags, stamp: stamp}, nil
+}
+
+func (b *Builder) stampPath(program Program) string {
+	return filepath.Join(b.Out, "."+program.Name+".stamp")
+}
+
+// build builds programs of one module, which have the same tags.
+func (b *Builder) build(ctx context.Context, module string, programs []outdated) error {
+	// A go command that is killed leaves incomplete files.
+	scratch := filepath.Join(b.Out, ".new")
+	if err := errors.Join(os.RemoveAll(scratch), os.Mkdir(scratch, 0o755)); err != nil {
+		return fmt.Errorf("create the build folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	args := []string{"build", "-v", "-trimpath", "-tags=" + programs[0].Tags}
+	var names, packages []string
+	for _, program := range programs {
+		args = append(args, "-ldflags="+program.Package+"="+program.linkerFlags)
+		names, packages = append(names, program.Name), append(packages, program.Package)
+	}
+	args = append(append(args, "-o", scratch+string(filepath.Separator)), packages...)
+	if err := b.run(ctx, strings.Join(names, ", "), module, args); err != nil {
 		return err
 	}
-	path := filepath.Join(b.Out, program.Name)
-	stampPath := filepath.Join(b.Out, "."+program.Name+".stamp")
-	if current(path, stampPath, stamp) {
-		return nil
-	}
-	// `go build` leaves the file alone when it fails, but not when it is killed.
-	building := filepath.Join(b.Out, "."+program.Name+".new")
-	args := append([]string{"build"}, flags...)
-	if err := b.run(ctx, program, append(args, "-o", building, program.Package)); err != nil {
-		return err
-	}
-	if err := replace(building, path); err != nil {
-		return fmt.Errorf("put %s in place: %w", program.Name, err)
-	}
-	if err := os.WriteFile(stampPath, []byte(stamp), 0o644); err != nil {
-		return fmt.Errorf("stamp %s: %w", program.Name, err)
+	for _, program := range programs {
+		built := filepath.Join(scratch, cmp.Or(program.Output, program.Name))
+		if err := replace(built, filepath.Join(b.Out, program.Name)); err != nil {
+			return fmt.Errorf("install %s: %w", program.Name, err)
+		}
+		if err := os.WriteFile(b.stampPath(program.Program), []byte(program.stamp), 0o644); err != nil {
+			return fmt.Errorf("stamp %s: %w", program.Name, err)
+		}
 	}
 	return nil
 }
 
-// replace moves a program into place, unless the very same is there: what runs it can go on.
+// replace moves a program to its path, unless the same bytes are there: daemons that run it need no restart.
 func replace(building, path string) error {
-	made, err := os.ReadFile(building)
+	content, err := os.ReadFile(building)
 	if err != nil {
 		return err
 	}
-	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, made) {
+	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, content) {
 		return os.Remove(building)
 	}
 	return os.Rename(building, path)
@@ -213,10 +258,10 @@ func current(path, stampPath, stamp string) bool {
 	return err == nil && string(found) == stamp
 }
 
-// stamp stands for all that a program is made from.
-func (b *Builder) stamp(program Program, goMod []byte, flags []string) (string, error) {
+// stamp returns a hash of everything that a program is built from.
+func (b *Builder) stamp(program Program, goMod []byte, flags string) (string, error) {
 	hash := sha256.New()
-	_, _ = fmt.Fprintln(hash, runtime.Version(), runtime.GOARCH, program.Package, flags)
+	_, _ = fmt.Fprintln(hash, runtime.Version(), runtime.GOARCH, program.Package, program.Tags, flags)
 	versions, err := pinned(goMod)
 	if err != nil {
 		return "", fmt.Errorf("stamp %s: %w", program.Name, err)
@@ -225,7 +270,7 @@ func (b *Builder) stamp(program Program, goMod []byte, flags []string) (string, 
 	for _, name := range program.Sources {
 		text, err := os.ReadFile(filepath.Join(b.Source, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("build %s: no %s in %s: run this in the folder of its module", program.Name, name, b.Source)
+			return "", fmt.Errorf("build %s: no %s in %s: run this program in the folder of its module", program.Name, name, b.Source)
 		}
 		if err != nil {
 			return "", fmt.Errorf("stamp %s: %w", program.Name, err)
@@ -236,8 +281,8 @@ func (b *Builder) stamp(program Program, goMod []byte, flags []string) (string, 
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// pinned is the part of go.mod that decides what a program is made of: versions and replacements. The
-// list of tools does not.
+// pinned returns the part of go.mod that determines the code of a program: versions and replacements, but
+// not the list of tools.
 func pinned(goMod []byte) (string, error) {
 	parsed, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
@@ -254,36 +299,37 @@ func pinned(goMod []byte) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// progressEvery is how often a long build shows that it goes on.
-const progressEvery = 5 * time.Second
+// progressPeriod is the time between two messages during a build.
+const progressPeriod = 5 * time.Second
 
-func (b *Builder) run(ctx context.Context, program Program, args []string) error {
+// run runs a go command in the folder of a module.
+func (b *Builder) run(ctx context.Context, names, module string, args []string) error {
 	log, err := os.OpenFile(b.Log, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the build log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(b.Source, program.Module)
+	cmd.Dir = filepath.Join(b.Source, module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = log, log
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("build %s: %w", program.Name, err)
+		return fmt.Errorf("build %s: %w", names, err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	ticker := time.NewTicker(progressEvery)
+	ticker := time.NewTicker(progressPeriod)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			b.say("building %s: %d s", program.Name, int(time.Since(start).Seconds()))
+			b.say("building %s: %d s, %s", names, int(time.Since(start).Seconds()), lastLine(b.Log))
 		case err := <-done:
 			if err != nil {
-				return fmt.Errorf("build %s: %w\n%s", program.Name, err, tail(b.Log))
+				return fmt.Errorf("build %s: %w\n%s", names, err, tail(b.Log))
 			}
-			b.say("built %s in %.1f s", program.Name, time.Since(start).Seconds())
+			b.say("built %s in %.1f s", names, time.Since(start).Seconds())
 			return nil
 		}
 	}
@@ -293,7 +339,7 @@ func (b *Builder) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.Progress, format+"\n", args...)
 }
 
-// tail is the end of a log: enough to see why a build failed.
+// tail returns the end of a log, which contains the cause of a failure.
 func tail(path string) string {
 	const most = 4096
 	text, err := os.ReadFile(path)
@@ -301,4 +347,10 @@ func tail(path string) string {
 		return ""
 	}
 	return string(text[max(0, len(text)-most):])
+}
+
+// lastLine returns the last line of a log: the package that was compiled or downloaded last.
+func lastLine(path string) string {
+	lines := strings.Split(strings.TrimSpace(tail(path)), "\n")
+	return lines[len(lines)-1]
 }

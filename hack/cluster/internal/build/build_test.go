@@ -54,20 +54,20 @@ require (
 )
 `
 
-func TestFlagsCarryTheVersion(t *testing.T) {
-	program := Program{Name: "p", Tags: "x y", Version: "example.org/a", VersionVars: []string{"q/version.gitVersion"}}
-	got, err := program.flags([]byte(goMod))
+func TestLinkerFlagsSetTheVersion(t *testing.T) {
+	program := Program{Name: "p", Version: "example.org/a", VersionVars: []string{"q/version.gitVersion"}}
+	got, err := program.linkerFlags([]byte(goMod))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-trimpath", "-tags=x y", "-ldflags=-s -w -buildid= -X q/version.gitVersion=v1.36.3" +
-		" -X q/version.gitMajor=1 -X q/version.gitMinor=36 -X q/version.gitTreeState=archive"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	const want = "-s -w -buildid= -X q/version.gitVersion=v1.36.3" +
+		" -X q/version.gitMajor=1 -X q/version.gitMinor=36 -X q/version.gitTreeState=archive"
+	if got != want {
+		t.Errorf("flags %q, want %q", got, want)
 	}
 	program.Version = "example.org/missing"
-	if _, err := program.flags([]byte(goMod)); err == nil {
-		t.Error("a version that go.mod does not pin was found")
+	if _, err := program.linkerFlags([]byte(goMod)); err == nil {
+		t.Error("no error for a module that go.mod does not require")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestEveryProgramIsPinned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := program.flags(text); err != nil {
+		if _, err := program.linkerFlags(text); err != nil {
 			t.Errorf("%s: %v", program.Name, err)
 		}
 		if !strings.HasPrefix(program.Package, ".") && !strings.Contains(string(text), "\t"+program.Package+"\n") {
@@ -95,7 +95,7 @@ func TestStamp(t *testing.T) {
 	}
 	builder := &Builder{Source: source}
 	stamp := func(program Program, mod string) string {
-		text, err := builder.stamp(program, []byte(mod), []string{"-flag"})
+		text, err := builder.stamp(program, []byte(mod), "-flag")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,21 +105,21 @@ func TestStamp(t *testing.T) {
 	program := Program{Name: "p", Package: "example.org/p", Sources: []string{"main.go"}}
 	first := stamp(program, goMod)
 	if stamp(program, goMod+"\ntool example.org/a/cmd\n") != first {
-		t.Error("a tool more is another stamp")
+		t.Error("another tool changes the stamp")
 	}
 	if stamp(program, strings.Replace(goMod, "v0.2.0", "v0.2.1", 1)) == first {
-		t.Error("another version is the same stamp")
+		t.Error("another version does not change the stamp")
 	}
 	if stamp(program, goMod+"\nreplace example.org/b => example.org/b v0.3.0\n") == first {
-		t.Error("a replacement is the same stamp")
+		t.Error("a replacement does not change the stamp")
 	}
 	write("two")
 	if stamp(program, goMod) == first {
-		t.Error("another source is the same stamp")
+		t.Error("another source does not change the stamp")
 	}
 }
 
-// TestEnsure builds a real, tiny program.
+// TestEnsure builds two small programs.
 func TestEnsure(t *testing.T) {
 	source, out := t.TempDir(), filepath.Join(t.TempDir(), "bin")
 	write := func(name, text string) {
@@ -128,9 +128,16 @@ func TestEnsure(t *testing.T) {
 		}
 	}
 	write("go.mod", "module example.org/m\n\ngo 1.26\n")
+	if err := os.Mkdir(filepath.Join(source, "tiny"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	write("main.go", "package main\n\nfunc main() {}\n")
+	write("tiny/main.go", "package main\n\nfunc main() {}\n")
 	builder := &Builder{Source: source, Out: out, Log: filepath.Join(t.TempDir(), "build.log"), Progress: io.Discard}
-	programs := []Program{{Name: "tiny", Module: ".", Package: ".", Sources: []string{"main.go"}}}
+	programs := []Program{
+		{Name: "tiny", Module: ".", Package: "./tiny", Sources: []string{"tiny/main.go"}},
+		{Name: "other", Module: ".", Package: ".", Output: "m", Sources: []string{"main.go"}},
+	}
 	ensure := func() (time.Time, error) {
 		err := builder.Ensure(t.Context(), programs)
 		info, statErr := os.Stat(filepath.Join(out, "tiny"))
@@ -143,24 +150,27 @@ func TestEnsure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ensure(); err != nil || !again.Equal(first) {
-		t.Errorf("built again: %v, error %v", !again.Equal(first), err)
+	if _, err := os.Stat(filepath.Join(out, "other")); err != nil {
+		t.Error(err)
 	}
-	write("main.go", "package main\n\nfunc main() {} // A comment makes no other program.\n")
+	if again, err := ensure(); err != nil || !again.Equal(first) {
+		t.Errorf("rebuilt: %v, error %v", !again.Equal(first), err)
+	}
+	write("tiny/main.go", "package main\n\nfunc main() {} // A comment does not change the program.\n")
 	if same, err := ensure(); err != nil || !same.Equal(first) {
 		t.Errorf("replaced by the same bytes: %v, error %v", !same.Equal(first), err)
 	}
-	write("main.go", "package main\n\nfunc main() { broken }\n")
+	write("tiny/main.go", "package main\n\nfunc main() { broken }\n")
 	if kept, err := ensure(); err == nil || !strings.Contains(err.Error(), "broken") || !kept.Equal(first) {
-		t.Errorf("a broken build: error %v, replaced %t", err, !kept.Equal(first))
+		t.Errorf("broken source: error %v, replaced %t", err, !kept.Equal(first))
 	}
-	write("main.go", "package main\n\nfunc main() { println() }\n")
+	write("tiny/main.go", "package main\n\nfunc main() { println() }\n")
 	if fresh, err := ensure(); err != nil || fresh.Equal(first) {
-		t.Errorf("a changed source was not built, error %v", err)
+		t.Errorf("changed source was not built, error %v", err)
 	}
 }
 
-func TestEnsureStops(t *testing.T) {
+func TestEnsureStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	source := t.TempDir()
@@ -169,6 +179,6 @@ func TestEnsureStops(t *testing.T) {
 	}
 	builder := &Builder{Source: source, Out: t.TempDir(), Log: filepath.Join(t.TempDir(), "log"), Progress: io.Discard}
 	if err := builder.Ensure(ctx, []Program{{Name: "p", Module: ".", Package: "."}}); err == nil {
-		t.Error("a cancelled build succeeded")
+		t.Error("no error from a cancelled build")
 	}
 }
