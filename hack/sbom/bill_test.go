@@ -20,12 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// output runs the go command in the repository's root.
+// output runs the go command.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir = "../.."
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
@@ -67,14 +65,19 @@ func modules(t *testing.T, program string) map[string]bool {
 	return all
 }
 
-// TestPrograms makes the bills of all that is released.
+// TestPrograms writes the bills of all released programs, which make has built.
 func TestPrograms(t *testing.T) {
+	bin := os.Getenv("SEAMARK_BIN")
+	if bin == "" {
+		t.Fatal("SEAMARK_BIN is not set: run `make test-unit`")
+	}
 	for _, name := range []string{"seamark", "seamark-agent", "seamark-manager"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			program := filepath.Join(dir, name)
-			output(t, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program, "./cmd/"+name)
+			dir, program := t.TempDir(), filepath.Join(bin, name)
+			if _, err := os.Stat(program); err != nil {
+				t.Fatalf("find %s: %v: run `make test-unit`", name, err)
+			}
 			var texts [2]string
 			var bill *cyclonedx.BOM
 			for i := range texts {
@@ -89,7 +92,7 @@ func TestPrograms(t *testing.T) {
 			}
 			want := modules(t, program)
 			if len(want) < 10 {
-				t.Fatalf("go version -m tells of %d modules", len(want))
+				t.Fatalf("go version -m lists %d modules", len(want))
 			}
 			got := map[string]bool{}
 			for _, c := range *bill.Components {

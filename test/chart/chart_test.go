@@ -170,10 +170,14 @@ func template(t *testing.T, helm, namespace string, args ...string) []byte {
 	return output(t, helm, append([]string{"template", "seamark", "charts/seamark", "--namespace", namespace}, args...)...)
 }
 
-// tool returns the path of a pinned tool.
+// tool returns the path of a tool that make has built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	return process.Tool(t, repository, name)
+	path, err := process.Built(name, "verify-chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // output runs a program in the repository's root and returns its standard output.

@@ -34,11 +34,14 @@ exec %q "$@" "${more[@]}"
 func newWorkspace(t *testing.T, clusterDir string) *workspace {
 	t.Helper()
 	w := &workspace{bin: t.TempDir()}
-	for name, source := range map[string]string{
-		"seamark": "./cmd/seamark", "seamark-manager": "./cmd/seamark-manager", "seamark-agent": "./cmd/seamark-agent",
-		"example-server": "./examples/server",
-	} {
-		w.must(t, os.Environ(), "go", "build", "-o", filepath.Join(w.bin, name), source)
+	target, programs := "test-local", []string{"seamark", "seamark-manager", "seamark-agent", "example-server"}
+	if clusterDir != "" {
+		target, programs = "test-docs", append(programs, "kustomize")
+	}
+	for _, name := range programs {
+		path, err := process.Built(name, target)
+		must(t, err)
+		must(t, os.Symlink(path, filepath.Join(w.bin, name)))
 	}
 	if clusterDir == "" {
 		return w
@@ -46,15 +49,10 @@ func newWorkspace(t *testing.T, clusterDir string) *workspace {
 	var err error
 	w.clusterDir, err = filepath.Abs(clusterDir)
 	must(t, err)
-	for _, tool := range []string{"helm", "kustomize"} {
-		path := process.Tool(t, root, tool)
-		if tool == "helm" {
-			script := fmt.Sprintf(helm, root, w.clusterDir, path)
-			must(t, os.WriteFile(filepath.Join(w.bin, tool), []byte(script), 0o755))
-			continue
-		}
-		must(t, os.Symlink(path, filepath.Join(w.bin, tool)))
-	}
+	path, err := process.Built("helm", target)
+	must(t, err)
+	script := fmt.Sprintf(helm, root, w.clusterDir, path)
+	must(t, os.WriteFile(filepath.Join(w.bin, "helm"), []byte(script), 0o755))
 	return w
 }
 

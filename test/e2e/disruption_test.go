@@ -20,6 +20,7 @@ import (
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // processes returns the IDs of the processes whose program and arguments match. The tests run on
@@ -181,7 +182,9 @@ func TestKilledDaemons(t *testing.T) {
 // clusterUp restarts the stopped processes of the cluster.
 func (s *suite) clusterUp() {
 	s.Helper()
-	if out, err := s.Run(s.Context(), "go", "-C", "hack/cluster", "run", ".", "up", "--dir", s.Dir); err != nil {
+	program, err := process.Built("cluster", "test-e2e")
+	cluster.Must(s, err)
+	if out, err := s.Run(s.Context(), "env", "-C", "hack/cluster", program, "up", "--dir", s.Dir); err != nil {
 		s.Fatalf("restart the cluster: %v\n%s", err, out)
 	}
 }

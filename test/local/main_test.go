@@ -18,6 +18,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // examples is the path of the examples, relative to this package.
@@ -36,23 +38,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testMain builds the programs and puts them first in the PATH.
+// testMain puts the built programs first in the PATH.
 func testMain(m *testing.M) (int, error) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		return 0, fmt.Errorf("set test.parallel: %w", err)
 	}
-	bin, err := os.MkdirTemp("", "seamark-test-")
-	if err != nil {
-		return 0, fmt.Errorf("create folder for programs: %w", err)
-	}
-	defer os.RemoveAll(bin)
-	for name, source := range map[string]string{"seamark": "../../cmd/seamark", "example-server": examples + "server"} {
-		out, err := exec.Command("go", "build", "-o", filepath.Join(bin, name), source).CombinedOutput()
+	var folder string
+	for _, name := range []string{"seamark", "example-server"} {
+		program, err := process.Built(name, "test-local")
 		if err != nil {
-			return 0, fmt.Errorf("build %s: %w\n%s", name, err, out)
+			return 0, err
 		}
+		folder = filepath.Dir(program)
 	}
-	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+	if err := os.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return 0, fmt.Errorf("set PATH: %w", err)
 	}
 	return m.Run(), nil

@@ -5,7 +5,6 @@ package monitoring
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// readYAML reads a file of the repository.
+// readYAML decodes a file of the repository.
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	contents, err := os.ReadFile(filepath.Join(root, path))
@@ -46,7 +45,7 @@ func alerts(t *testing.T) []rule {
 		all = append(all, group.Rules...)
 	}
 	if len(all) == 0 {
-		t.Fatal("there are no alerts")
+		t.Fatal("no alerts in the file")
 	}
 	return all
 }
@@ -58,7 +57,7 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: %s", alert.Alert, problem)
 		}
 		if !strings.HasPrefix(alert.Alert, "Seamark") {
-			t.Errorf("%s: the name does not begin with Seamark", alert.Alert)
+			t.Errorf("%s: the name does not start with Seamark", alert.Alert)
 		}
 		if severity := alert.Labels["severity"]; severity != "warning" && severity != "critical" {
 			t.Errorf("%s: severity %q, want warning or critical", alert.Alert, severity)
@@ -74,7 +73,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbooks holds alerts and pages to each other.
+// TestRunbooks checks that every alert has a complete page, and every page an alert.
 func TestRunbooks(t *testing.T) {
 	var want []string
 	for _, alert := range alerts(t) {
@@ -105,17 +104,17 @@ func TestRunbooks(t *testing.T) {
 			}
 		}
 		if !strings.Contains(string(index), "("+name+".md)") {
-			t.Errorf("the index does not name %s", name)
+			t.Errorf("the index does not link to %s", name)
 		}
 	}
 	slices.Sort(want)
 	if !slices.Equal(want, got) {
-		t.Errorf("pages %v, want one for each alert: %v", got, want)
+		t.Errorf("pages %v, want one per alert: %v", got, want)
 	}
 }
 
-// TestEveryAlertIsTested wants of each alert a case in which it fires, and one in which it
-// does not.
+// TestEveryAlertIsTested checks that testdata has, for each alert, a case in which it fires
+// and a case in which it does not.
 func TestEveryAlertIsTested(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -126,35 +125,24 @@ func TestEveryAlertIsTested(t *testing.T) {
 		}
 	}
 	readYAML(t, "test/monitoring/testdata/alerts.yaml", &file)
-	fires, rests := map[string]bool{}, map[string]bool{}
+	firing, inactive := map[string]bool{}, map[string]bool{}
 	for _, test := range file.Tests {
 		for _, c := range test.Cases {
 			if len(c.Alerts) > 0 {
-				fires[c.Name] = true
+				firing[c.Name] = true
 			} else {
-				rests[c.Name] = true
+				inactive[c.Name] = true
 			}
 		}
 	}
 	for _, alert := range alerts(t) {
-		if !fires[alert.Alert] || !rests[alert.Alert] {
-			t.Errorf("%s: tested firing: %t, resting: %t; want both", alert.Alert, fires[alert.Alert], rests[alert.Alert])
+		if !firing[alert.Alert] || !inactive[alert.Alert] {
+			t.Errorf("%s: tested while firing: %t, while inactive: %t; want both", alert.Alert, firing[alert.Alert], inactive[alert.Alert])
 		}
 	}
 }
 
 func TestRules(t *testing.T) {
-	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", filepath.Join(root, rulesFile))
-	promtool(t, "test", "rules", "testdata/alerts.yaml")
-}
-
-// promtool runs the tool that go.mod pins, without the service discoveries, which no rule
-// needs and which take most of the time to build.
-func promtool(t *testing.T, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "promtool"}, args...)...)
-	command.Env = append(os.Environ(), "GOFLAGS=-tags=remove_all_sd")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	output(t, "promtool", "check", "rules", "--lint=all", "--lint-fatal", rulesFile)
+	output(t, "promtool", "test", "rules", "test/monitoring/testdata/alerts.yaml")
 }

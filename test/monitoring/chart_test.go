@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -16,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object is what the tests look at of one that the chart renders.
+// object has the fields of a rendered object that the tests read.
 type object struct {
 	Kind     string
 	Metadata struct {
@@ -42,19 +41,10 @@ type object struct {
 	Data map[string]string
 }
 
-// render renders the chart, by kind.
+// render renders the chart and returns the objects by kind.
 func render(t *testing.T, args ...string) map[string]object {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", append([]string{
-		"tool", "-modfile=hack/tools/go.mod", "helm", "template", "seamark", "charts/seamark", "--namespace", "ns",
-	}, args...)...)
-	command.Dir = root
-	var complaint bytes.Buffer
-	command.Stderr = &complaint
-	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("render the chart: %v\n%s", err, complaint.String())
-	}
+	out := output(t, "helm", append([]string{"template", "seamark", "charts/seamark", "--namespace", "ns"}, args...)...)
 	all := map[string]object{}
 	decoder := yaml.NewDecoder(bytes.NewReader(out))
 	for {
@@ -64,7 +54,7 @@ func render(t *testing.T, args ...string) map[string]object {
 			return all
 		}
 		if err != nil {
-			t.Fatalf("read the rendered chart: %v", err)
+			t.Fatalf("decode the rendered chart: %v", err)
 		}
 		switch o.Kind {
 		case "Service", "ConfigMap":
@@ -75,18 +65,18 @@ func render(t *testing.T, args ...string) map[string]object {
 	}
 }
 
-func TestChartHasNothingByDefault(t *testing.T) {
+func TestChartHasNoMonitoringByDefault(t *testing.T) {
 	all := render(t)
 	for _, kind := range []string{
 		"ServiceMonitor", "PodMonitor", "PrometheusRule", "ConfigMap seamark-dashboard", "Service seamark-manager-metrics",
 	} {
 		if _, found := all[kind]; found {
-			t.Errorf("the chart has a %s without being asked", kind)
+			t.Errorf("the chart renders a %s by default", kind)
 		}
 	}
 }
 
-func TestChart(t *testing.T) {
+func TestChartWithMonitoring(t *testing.T) {
 	all := render(t, "--set", "monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true",
 		"--set", "monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true",
 		"--set", "monitoring.serviceMonitor.labels.release=prometheus,monitoring.dashboard.labels.team=games")
@@ -99,46 +89,46 @@ func TestChart(t *testing.T) {
 		t.Fatalf("want one port each: %+v, %+v, %+v", monitor.Spec.Endpoints, service.Spec.Ports, pods.Spec.PodMetricsEndpoints)
 	}
 	if monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name || !hasPort(manager, service.Spec.Ports[0].TargetPort) {
-		t.Errorf("port %s of the Service %+v is none of the manager's", monitor.Spec.Endpoints[0].Port, service.Spec.Ports)
+		t.Errorf("port %s of the Service %+v is not a port of the manager", monitor.Spec.Endpoints[0].Port, service.Spec.Ports)
 	}
 	if !hasPort(agent, pods.Spec.PodMetricsEndpoints[0].Port) {
-		t.Errorf("port %s is none of the agent's", pods.Spec.PodMetricsEndpoints[0].Port)
+		t.Errorf("port %s is not a port of the agent", pods.Spec.PodMetricsEndpoints[0].Port)
 	}
 	if monitor.Metadata.Labels["release"] != "prometheus" {
-		t.Errorf("labels %v of the ServiceMonitor, want those asked for among them", monitor.Metadata.Labels)
+		t.Errorf("labels %v of the ServiceMonitor, want the configured ones included", monitor.Metadata.Labels)
 	}
 
 	var file struct{ Groups []any }
 	readYAML(t, rulesFile, &file)
 	if want, got := encode(t, file.Groups), encode(t, all["PrometheusRule"].Spec.Groups); want != got {
-		t.Errorf("the PrometheusRule has not the groups of the file:\n%s", got)
+		t.Errorf("the groups of the PrometheusRule differ from the file:\n%s", got)
 	}
 	dashboard := all["ConfigMap seamark-dashboard"]
 	if l := dashboard.Metadata.Labels; l["grafana_dashboard"] != "1" || l["team"] != "games" {
-		t.Errorf("labels %v of the dashboard, want grafana_dashboard and those asked for", l)
+		t.Errorf("labels %v of the dashboard, want grafana_dashboard and the configured ones", l)
 	}
 	want, err := os.ReadFile(filepath.Join(root, "charts/seamark/files/dashboards/seamark.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := dashboard.Data["seamark.json"]; string(bytes.TrimSpace(want)) != string(bytes.TrimSpace([]byte(got))) {
-		t.Error("the ConfigMap has not the dashboard of the file")
+		t.Error("the dashboard in the ConfigMap differs from the file")
 	}
 }
 
-// selects tells that a selector, with matchLabels or without, selects the labels.
+// selects checks that a selector, with or without matchLabels, selects the labels.
 func selects(t *testing.T, what string, selector any, labels map[string]string) {
 	t.Helper()
-	wanted, _ := selector.(map[string]any)
-	if inner, found := wanted["matchLabels"].(map[string]any); found {
-		wanted = inner
+	required, _ := selector.(map[string]any)
+	if inner, found := required["matchLabels"].(map[string]any); found {
+		required = inner
 	}
-	if len(wanted) == 0 {
-		t.Errorf("the %s selects by nothing", what)
+	if len(required) == 0 {
+		t.Errorf("the selector of the %s is empty", what)
 	}
-	for key, value := range wanted {
+	for key, value := range required {
 		if labels[key] != value {
-			t.Errorf("the %s wants %s=%v of %v", what, key, value, labels)
+			t.Errorf("the %s selects %s=%v, which %v lack", what, key, value, labels)
 		}
 	}
 }

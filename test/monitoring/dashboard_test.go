@@ -45,7 +45,8 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// expressions are those of all panels and variables, with an interval in place of Grafana's.
+// expressions returns the expressions of all panels and variables, with a fixed interval instead
+// of Grafana's variable.
 func (d dashboard) expressions() map[string][]string {
 	all := map[string][]string{}
 	for _, panel := range d.Panels {
@@ -86,11 +87,11 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestDashboardIsWhole holds the dashboard to what Grafana asks of a provisioned one.
-func TestDashboardIsWhole(t *testing.T) {
+// TestDashboardCanBeProvisioned checks what Grafana requires of a provisioned dashboard.
+func TestDashboardCanBeProvisioned(t *testing.T) {
 	d := readDashboard(t)
 	if d.UID != "seamark" {
-		t.Errorf("uid %q, want seamark: links and bookmarks rest on it", d.UID)
+		t.Errorf("uid %q, want seamark: links and bookmarks contain it", d.UID)
 	}
 	var variables, titles []string
 	for _, variable := range d.Templating.List {
@@ -99,32 +100,32 @@ func TestDashboardIsWhole(t *testing.T) {
 	ids := map[int]bool{}
 	for i, panel := range d.Panels {
 		if ids[panel.ID] || panel.ID == 0 {
-			t.Errorf("%s: id %d is none of its own", panel.Title, panel.ID)
+			t.Errorf("%s: id %d is not unique", panel.Title, panel.ID)
 		}
 		ids[panel.ID] = true
 		if slices.Contains(titles, panel.Title) {
-			t.Errorf("two panels are called %s", panel.Title)
+			t.Errorf("two panels are named %s", panel.Title)
 		}
 		titles = append(titles, panel.Title)
 		for _, other := range d.Panels[:i] {
 			a, b := panel.GridPos, other.GridPos
 			if a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
-				t.Errorf("%s covers %s", panel.Title, other.Title)
+				t.Errorf("%s overlaps %s", panel.Title, other.Title)
 			}
 		}
 		if panel.Type == "row" {
 			continue
 		}
 		if len(panel.Targets) == 0 || panel.Datasource.UID != "${datasource}" {
-			t.Errorf("%s: %d queries of the source %q, want some of ${datasource}", panel.Title, len(panel.Targets), panel.Datasource.UID)
+			t.Errorf("%s: %d queries of the data source %q, want at least one of ${datasource}", panel.Title, len(panel.Targets), panel.Datasource.UID)
 		}
 		for _, target := range panel.Targets {
 			if target.Datasource.UID != "${datasource}" {
-				t.Errorf("%s: asks the source %q, want ${datasource}", panel.Title, target.Datasource.UID)
+				t.Errorf("%s: queries the data source %q, want ${datasource}", panel.Title, target.Datasource.UID)
 			}
 		}
 	}
 	if !slices.Contains(variables, "datasource") {
-		t.Errorf("variables %v, want datasource among them", variables)
+		t.Errorf("variables %v, want datasource included", variables)
 	}
 }

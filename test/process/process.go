@@ -1,11 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs in tests.
+// Package process finds and runs programs in tests.
 package process
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,11 +25,20 @@ func Output(tb testing.TB, command *exec.Cmd) string {
 	return string(out)
 }
 
-// Tool returns the path of a tool that hack/tools pins, and builds it if necessary. root is
-// the root of the repository.
-func Tool(tb testing.TB, root, name string) string {
-	tb.Helper()
-	command := exec.CommandContext(tb.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", name)
-	command.Dir = root
-	return strings.TrimSpace(Output(tb, command))
+// Built returns the absolute path of a program that make has put into $SEAMARK_BIN. Tests do not
+// compile programs: on a machine with empty caches that takes longer than a test may. The error
+// names the make target that builds the program and runs the test.
+func Built(name, target string) (string, error) {
+	folder := os.Getenv("SEAMARK_BIN")
+	if folder == "" {
+		return "", fmt.Errorf("find program %s: SEAMARK_BIN is not set: run `make %s`", name, target)
+	}
+	path, err := filepath.Abs(filepath.Join(folder, name))
+	if err != nil {
+		return "", fmt.Errorf("find program %s: %w", name, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find program %s: %w: run `make %s`", name, err, target)
+	}
+	return path, nil
 }

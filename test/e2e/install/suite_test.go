@@ -33,7 +33,9 @@ type suite struct {
 func newSuite(t *testing.T) *suite {
 	t.Helper()
 	s := &suite{Cluster: cluster.Connect(t, "../../.."), values: filepath.Join(t.TempDir(), "values.yaml")}
-	s.helmPath = process.Tool(t, s.Root, "helm")
+	var err error
+	s.helmPath, err = process.Built("helm", "test-e2e")
+	cluster.Must(t, err)
 	cluster.Must(t, os.WriteFile(s.values, []byte(s.helm("get", "values", release, "-o", "yaml")), 0o600))
 	s.CreateNamespace("install-", s.restore)
 	return s

@@ -19,12 +19,13 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // helm runs the pinned helm against an API server.
 type helm struct {
 	testing.TB
-	root, kubeconfig string
+	root, program, kubeconfig string
 }
 
 func newHelm(t *testing.T, e *env.Env) *helm {
@@ -33,12 +34,15 @@ func newHelm(t *testing.T, e *env.Env) *helm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &helm{TB: t, root: root, kubeconfig: env.Kubeconfig(t, e.Config)}
+	program, err := process.Built("helm", "test-integration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &helm{TB: t, root: root, program: program, kubeconfig: env.Kubeconfig(t, e.Config)}
 }
 
 func (h *helm) try(args ...string) (string, error) {
-	tool := []string{"tool", "-modfile=hack/tools/go.mod", "helm", "--kubeconfig", h.kubeconfig}
-	command := exec.CommandContext(h.Context(), "go", append(tool, args...)...)
+	command := exec.CommandContext(h.Context(), h.program, append([]string{"--kubeconfig", h.kubeconfig}, args...)...)
 	command.Dir = h.root
 	out, err := command.CombinedOutput()
 	if err != nil {

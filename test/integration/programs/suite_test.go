@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // The package's API server, and the folder with the programs.
@@ -29,17 +30,13 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "seamark-programs-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "create a folder for the programs:", err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		bin = dir
-		build := exec.Command("go", "build", "-o", dir, "../../../cmd/seamark-manager", "../../../cmd/seamark-agent")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
-			return 1
+		for _, name := range []string{"seamark-manager", "seamark-agent"} {
+			program, err := process.Built(name, "test-integration")
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			bin = filepath.Dir(program)
 		}
 		e, err := env.New()
 		if err != nil {
