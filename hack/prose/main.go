@@ -64,7 +64,8 @@ func run(root string) error {
 // skipped reports whether a folder has no text of this project.
 func skipped(path string) bool {
 	name := filepath.Base(path)
-	return slices.Contains([]string{".git", ".cluster", "bin", "testdata", "crd"}, name) || path == "hack/vale"
+	return slices.Contains([]string{".git", ".cluster", "bin", "testdata", "crd"}, name) ||
+		slices.Contains([]string{"hack/vale", "hack/prose"}, path)
 }
 
 // checkerOf returns the check for a file, or nil if it has no text to check.
