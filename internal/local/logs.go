@@ -5,10 +5,10 @@ package local
 
 import (
 	"bytes"
-	"strings"
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/inbox"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
@@ -77,12 +77,12 @@ func (w *lineWriter) add(part []byte) {
 }
 
 func (w *lineWriter) flush() {
-	text := strings.ToValidUTF8(strings.TrimSuffix(string(w.rest), "\r"), "\uFFFD")
+	line := text.Truncate(bytes.TrimSuffix(w.rest, []byte{'\r'}), maxLineBytes)
 	w.rest = w.rest[:0]
 	w.output.pending <- struct{}{}
 	w.output.inbox.Post(func(now time.Time) {
 		<-w.output.pending
-		w.output.changes.log(now, w.pod, w.container, LogLine{Stream: w.stream, Text: text})
+		w.output.changes.log(now, w.pod, w.container, LogLine{Stream: w.stream, Text: line})
 	})
 }
 

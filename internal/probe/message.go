@@ -7,19 +7,20 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
-// Message makes one message of what a probe brought back, such as the two streams of a
-// command. Bytes that are no UTF-8 become U+FFFD, white space around each part is
-// dropped, and the parts that are left stand on lines of their own. The whole has at
-// most MaxMessageBytes and is cut between runes: a part shorter than its fair share
-// stays whole, so that a long stdout does not push a short stderr out.
+// Message joins the parts of a probe's output, such as stdout and stderr, into a message
+// of at most MaxMessageBytes. It trims white space around each part, omits empty parts,
+// joins the rest with newlines, and replaces invalid UTF-8 with U+FFFD. If the parts are
+// too long, Message truncates only those that exceed an even share, so that a long stdout
+// does not displace a short stderr.
 func Message(parts ...[]byte) string {
 	texts := make([]string, 0, len(parts))
 	for _, part := range parts {
-		if text := clean(part, MaxMessageBytes); text != "" {
-			texts = append(texts, text)
+		if cleaned := clean(part, MaxMessageBytes); cleaned != "" {
+			texts = append(texts, cleaned)
 		}
 	}
 	budget := MaxMessageBytes - max(len(texts)-1, 0)
@@ -29,8 +30,8 @@ func Message(parts ...[]byte) string {
 	return clean([]byte(strings.Join(texts, "\n")), MaxMessageBytes)
 }
 
-// shares divides the budget between texts: each gets its length or, where that is more
-// than an even share of what the shorter ones leave, that share.
+// shares divides the budget between texts. Each gets its length, but at most an even share
+// of what the shorter texts leave.
 func shares(texts []string, budget int) []int {
 	byLength := make([]int, len(texts))
 	for i := range byLength {
@@ -46,18 +47,7 @@ func shares(texts []string, budget int) []int {
 	return out
 }
 
-// clean returns the longest valid UTF-8 start of b that fits the limit, without white
-// space around it. It reads no more of b than that, however long b is.
+// clean truncates b and trims the white space around it.
 func clean(b []byte, limit int) string {
-	b = bytes.TrimSpace(b)
-	var out strings.Builder
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		if out.Len()+utf8.RuneLen(r) > limit {
-			break
-		}
-		out.WriteRune(r)
-		b = b[size:]
-	}
-	return strings.TrimSpace(out.String())
+	return strings.TrimSpace(text.Truncate(bytes.TrimSpace(b), limit))
 }

@@ -20,24 +20,24 @@ func TestMessage(t *testing.T) {
 		parts []string
 		want  string
 	}{
-		"nothing":                   {parts: nil, want: ""},
-		"one line":                  {parts: []string{"idle\n"}, want: "idle"},
-		"white space around":        {parts: []string{" \t\r\n idle now \u00a0\n"}, want: "idle now"},
-		"two streams":               {parts: []string{"out\n", "err\n"}, want: "out\nerr"},
-		"only the second":           {parts: []string{" \n", "err"}, want: "err"},
-		"inner lines stay":          {parts: []string{"a\n\n  b\n"}, want: "a\n\n  b"},
-		"bytes that are no UTF-8":   {parts: []string{"a\xff\xfeb"}, want: "a\ufffd\ufffdb"},
-		"half a rune at the end":    {parts: []string{"a\xe2\x82"}, want: "a\ufffd\ufffd"},
-		"exactly full":              {parts: []string{long[:1024]}, want: long[:1024]},
-		"one byte too long":         {parts: []string{long[:1025]}, want: long[:1024]},
-		"100 KiB":                   {parts: []string{long}, want: long[:1024]},
-		"cut before a rune":         {parts: []string{long[:1023] + "é"}, want: long[:1023]},
-		"a rune that just fits":     {parts: []string{long[:1022] + "éx"}, want: long[:1022] + "é"},
-		"white space at the cut":    {parts: []string{long[:1020] + "      x"}, want: long[:1020]},
-		"long first, short second":  {parts: []string{long, "boom"}, want: long[:1019] + "\nboom"},
-		"short first, long second":  {parts: []string{"ok", long}, want: "ok\n" + long[:1021]},
-		"both long share":           {parts: []string{long, strings.Repeat("b", 2000)}, want: long[:511] + "\n" + strings.Repeat("b", 512)},
-		"nothing but invalid bytes": {parts: []string{strings.Repeat("\xff", 2000)}, want: strings.Repeat("\ufffd", 341)},
+		"no parts":                 {parts: nil, want: ""},
+		"one line":                 {parts: []string{"idle\n"}, want: "idle"},
+		"white space around":       {parts: []string{" \t\r\n idle now \u00a0\n"}, want: "idle now"},
+		"two streams":              {parts: []string{"out\n", "err\n"}, want: "out\nerr"},
+		"only the second":          {parts: []string{" \n", "err"}, want: "err"},
+		"inner white space stays":  {parts: []string{"a\n\n  b\n"}, want: "a\n\n  b"},
+		"invalid UTF-8":            {parts: []string{"a\xff\xfeb"}, want: "a\ufffd\ufffdb"},
+		"incomplete rune at end":   {parts: []string{"a\xe2\x82"}, want: "a\ufffd\ufffd"},
+		"exactly the limit":        {parts: []string{long[:1024]}, want: long[:1024]},
+		"one byte too long":        {parts: []string{long[:1025]}, want: long[:1024]},
+		"100 KiB":                  {parts: []string{long}, want: long[:1024]},
+		"rune across the limit":    {parts: []string{long[:1023] + "é"}, want: long[:1023]},
+		"rune that just fits":      {parts: []string{long[:1022] + "éx"}, want: long[:1022] + "é"},
+		"white space at the limit": {parts: []string{long[:1020] + "      x"}, want: long[:1020]},
+		"long first, short second": {parts: []string{long, "boom"}, want: long[:1019] + "\nboom"},
+		"short first, long second": {parts: []string{"ok", long}, want: "ok\n" + long[:1021]},
+		"both long":                {parts: []string{long, strings.Repeat("b", 2000)}, want: long[:511] + "\n" + strings.Repeat("b", 512)},
+		"only invalid UTF-8":       {parts: []string{strings.Repeat("\xff", 2000)}, want: strings.Repeat("\ufffd", 341)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestMessageOfManyParts(t *testing.T) {
 		parts[i] = []byte("x")
 	}
 	if got := probe.Message(parts...); len(got) > probe.MaxMessageBytes {
-		t.Errorf("%d bytes, want at most %d", len(got), probe.MaxMessageBytes)
+		t.Errorf("Message() has %d bytes, want at most %d", len(got), probe.MaxMessageBytes)
 	}
 }
 
@@ -72,19 +72,19 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
 		got := probe.Message(stdout, stderr)
 		if !utf8.ValidString(got) {
-			t.Errorf("not UTF-8: %q", got)
+			t.Errorf("Message() = %q, invalid UTF-8", got)
 		}
 		if len(got) > probe.MaxMessageBytes {
-			t.Errorf("%d bytes", len(got))
+			t.Errorf("Message() has %d bytes, want at most %d", len(got), probe.MaxMessageBytes)
 		}
 		if got != strings.TrimSpace(got) {
-			t.Errorf("white space around %q", got)
+			t.Errorf("Message() = %q, surrounded by white space", got)
 		}
 		if again := probe.Message([]byte(got)); again != got {
 			t.Errorf("Message(%q) = %q, want it unchanged", got, again)
 		}
 		if err := bytes.TrimSpace(stderr); len(err) > 0 && len(err) < 500 && utf8.Valid(err) && !strings.HasSuffix(got, string(err)) {
-			t.Errorf("stderr %q is not in %q", err, got)
+			t.Errorf("Message() = %q, does not contain stderr %q", got, err)
 		}
 	})
 }

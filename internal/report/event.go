@@ -4,15 +4,14 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
-// eventTextBytes is the longest message of an event.
+// eventTextBytes is the maximum length of an event's message.
 const eventTextBytes = 1024
 
-// Reason returns the event's reason, one word for programs.
+// Reason returns the event's reason.
 func (e Event) Reason() string {
 	if e.State == v1alpha1.ProbeSucceeded {
 		return v1alpha1.EventReasonProbeSucceeded
@@ -20,15 +19,12 @@ func (e Event) Reason() string {
 	return v1alpha1.EventReasonProbeFailed
 }
 
-// Text returns the event's message: the probe's name, and what it said where it said
-// something. It has at most 1024 bytes.
+// Text returns the event's message: the probe's name and its message, if any. It has at
+// most 1024 bytes.
 func (e Event) Text() string {
-	text := e.Probe.Name
+	message := e.Probe.Name
 	if e.Message != "" {
-		text += ": " + e.Message
+		message += ": " + e.Message
 	}
-	if len(text) > eventTextBytes {
-		text = strings.ToValidUTF8(text[:eventTextBytes], "")
-	}
-	return text
+	return text.Truncate(message, eventTextBytes)
 }

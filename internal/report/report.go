@@ -18,7 +18,6 @@ package report
 
 import (
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
@@ -203,7 +203,7 @@ func entryOf(name string, state streak.State, limit int) v1alpha1.ContainerProbe
 		State:              state.State,
 		LastProbeTime:      wireTime(state.LastProbe),
 		LastTransitionTime: wireTime(state.LastTransition),
-		Message:            cut(state.Message, limit),
+		Message:            text.Truncate(state.Message, limit),
 	}
 }
 
@@ -218,17 +218,6 @@ func wireTime(t time.Time) metav1.Time {
 // more than a message ever has.
 func messageLimit(n int) int {
 	return max(messageBudget/max(n, 1), minMessageBytes)
-}
-
-// cut shortens s to at most limit bytes without splitting a rune.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }
 
 // sameShape tells whether two statuses speak of the same plan and of the same probes in

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // The labels by which the kubelet tells its containers.
@@ -117,7 +118,7 @@ func reasonOf(status *runtimeapi.ContainerStatus) string {
 	if len(more) > 0 {
 		reason += " (" + strings.Join(more, ": ") + ")"
 	}
-	return strings.ToValidUTF8(reason[:min(len(reason), maxReasonBytes)], "")
+	return text.Truncate(reason, maxReasonBytes)
 }
 
 // table is the newest start of each container on the node.

@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // recheck is how soon a marker that can't be released yet is looked at again.
@@ -194,12 +195,5 @@ func short(message string) string {
 	if len(message) <= maxNote {
 		return message
 	}
-	end := 0
-	for i := range message {
-		if i > maxNote {
-			break
-		}
-		end = i
-	}
-	return message[:end] + "..."
+	return text.Truncate(message, maxNote) + "..."
 }
