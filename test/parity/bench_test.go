@@ -23,7 +23,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// kind is one of the three probes of the kubelet.
+// kind is one of the kubelet's three kinds of probes.
 type kind string
 
 const (
@@ -37,8 +37,8 @@ const (
 	container = "main"
 )
 
-// bench is the kubelet's own probe manager in a synctest bubble, between a pod's status
-// and a runtime that the test makes up.
+// bench runs the kubelet's own probe manager in a synctest bubble, with a pod's status and a
+// runtime that the test controls.
 type bench struct {
 	manager prober.Manager
 	start   time.Time
@@ -51,7 +51,7 @@ type bench struct {
 	command []string
 }
 
-// newBench makes a manager that started long ago, so that it spreads no first probes.
+// newBench returns a manager that started long ago, so that it does not spread first probes.
 func newBench(t *testing.T, k kind) *bench {
 	t.Helper()
 	b := freshBench(k)
@@ -60,7 +60,7 @@ func newBench(t *testing.T, k kind) *bench {
 	return b
 }
 
-// freshBench makes a manager that starts now. The bench keeps the results of one kind.
+// freshBench returns a manager that starts now. The bench keeps the results of one kind.
 func freshBench(k kind) *bench {
 	b := &bench{start: time.Now(), verdicts: verdicts{states: map[string]results.Result{}}}
 	b.answer = func(string, int) (time.Duration, string, error) { return 0, "", nil }
@@ -70,13 +70,13 @@ func freshBench(k kind) *bench {
 	return b
 }
 
-// pass lets time go by in a bubble.
+// pass advances the time in a bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// provider is the kubelet's status manager as far as probes ask it.
+// provider implements the methods of the kubelet's status manager that probes use.
 type provider struct {
 	status.Manager
 
@@ -89,7 +89,7 @@ func (p provider) GetPodStatus(types.UID) (corev1.PodStatus, bool) {
 	return *p.bench.status.DeepCopy(), true
 }
 
-// RunInContainer is the kubelet's way to the runtime. It notes when it was called.
+// RunInContainer is the kubelet's call of the runtime. It records when it was called.
 func (b *bench) RunInContainer(_ context.Context, id kubecontainer.ContainerID, command []string, _ time.Duration) ([]byte, error) {
 	b.mu.Lock()
 	b.runs = append(b.runs, fmt.Sprint(time.Since(b.start), " ", id.ID))
@@ -102,7 +102,7 @@ func (b *bench) RunInContainer(_ context.Context, id kubecontainer.ContainerID, 
 	return []byte(output), err
 }
 
-// count is how often the runtime was asked.
+// count returns how often the runtime was called.
 func (b *bench) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,17 +115,17 @@ func (b *bench) times() string {
 	return strings.Join(b.runs, ", ")
 }
 
-// answers sets what the runtime says from now on.
+// answers sets the result of the runtime.
 func (b *bench) answers(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.answer = func(string, int) (time.Duration, string, error) { return 0, "", err }
 }
 
-// exited is the error of a command that failed.
+// exited returns the error of a command that failed.
 func exited() error { return utilexec.CodeExitError{Err: errNoAnswer, Code: 1} }
 
-// containerRuns has the pod's container run since now.
+// containerRuns sets the pod's container to running since now.
 func (b *bench) containerRuns(id string, started bool) {
 	b.set(corev1.ContainerStatus{
 		Name: container, ContainerID: "test://" + id, Started: &started,
@@ -133,7 +133,7 @@ func (b *bench) containerRuns(id string, started bool) {
 	})
 }
 
-// containerEnds has it end with code 1.
+// containerEnds sets the pod's container to exited with code 1.
 func (b *bench) containerEnds(id string) {
 	b.set(corev1.ContainerStatus{
 		Name: container, ContainerID: "test://" + id, Started: new(false),
@@ -147,7 +147,7 @@ func (b *bench) set(statuses ...corev1.ContainerStatus) {
 	b.status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: statuses}
 }
 
-// podWith is a pod whose container has one probe.
+// podWith returns a pod whose container has one probe.
 func podWith(k kind, probe *corev1.Probe) *corev1.Pod {
 	c := corev1.Container{Name: container}
 	switch k {
@@ -165,7 +165,7 @@ func podWith(k kind, probe *corev1.Probe) *corev1.Pod {
 	}
 }
 
-// execProbe is a probe with a command.
+// execProbe returns a probe with a command.
 func execProbe(edits ...func(*corev1.Probe)) *corev1.Probe {
 	p := &corev1.Probe{
 		ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"idle"}}},
@@ -177,8 +177,8 @@ func execProbe(edits ...func(*corev1.Probe)) *corev1.Probe {
 	return p
 }
 
-// verdicts is the kubelet's cache of results. The first one of a container is the value
-// that the worker assumes before it has asked: that is kept apart, as Unknown.
+// verdicts is the kubelet's cache of results. The first result of a container is the value that
+// the worker assumes before the first run: it is kept separately and counts as Unknown.
 type verdicts struct {
 	mu      sync.Mutex
 	states  map[string]results.Result
@@ -212,7 +212,7 @@ func (v *verdicts) Remove(id kubecontainer.ContainerID) {
 
 func (v *verdicts) Updates() <-chan results.Update { return nil }
 
-// state is what the kubelet holds of a container, in the words of Seamark.
+// state returns the kubelet's result of a container as the name of a Seamark state.
 func (v *verdicts) state(id string) string {
 	result, _ := v.Get(kubecontainer.ContainerID{Type: "test", ID: id})
 	switch result {

@@ -19,11 +19,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// The tests here hold the differences that docs/judging.md lists: what the kubelet does,
-// and what Seamark does in its place. One that fails is a line of that table gone wrong.
+// These tests cover the differences in docs/judging.md: what the kubelet does, and what Seamark
+// does instead. If one fails, a row of that table is wrong.
 
-// TestFreshContainer: the kubelet assumes a result for a container that it has not asked,
-// each kind of probe another; Seamark says Unknown, or nothing before the first result.
+// TestFreshContainer: the kubelet assumes a result for a container that it has not probed yet,
+// which depends on the kind of probe. Seamark has the state Unknown, or none before the first
+// result.
 func TestFreshContainer(t *testing.T) {
 	cases := map[kind]results.Result{readiness: results.Failure, liveness: results.Success, startup: results.Unknown}
 	for k, want := range cases {
@@ -45,17 +46,17 @@ func TestFreshContainer(t *testing.T) {
 	judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
 	judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true})
 	if got := judge.State().State; got != "" {
-		t.Errorf("Seamark says %q before any result", got)
+		t.Errorf("Seamark's state is %q before any result, want none", got)
 	}
 	judge.Outcome(time.Now(), probe.Outcome{Success: true})
 	judge.ContainerChanged(time.Now(), streak.Container{ID: "c2", Running: true})
 	if got := judge.State().State; got != "Unknown" {
-		t.Errorf("Seamark says %q of a new container, want Unknown", got)
+		t.Errorf("Seamark's state of a new container is %q, want Unknown", got)
 	}
 }
 
-// TestStreakAcrossRestart: the kubelet counts two failures of the old container and one of
-// the new as three in a row; Seamark counts one.
+// TestStreakAcrossRestart: the kubelet counts two failures of the old container and one of the
+// new container as three in a row. Seamark counts one.
 func TestStreakAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := execProbe(func(p *corev1.Probe) { p.FailureThreshold = 3 })
@@ -76,13 +77,13 @@ func TestStreakAcrossRestart(t *testing.T) {
 		judge.Outcome(time.Now(), probe.Outcome{})
 		b.manager.RemovePod(pod)
 		if theirs, ours := b.state("c2"), judge.State().State; theirs != "Failed" || ours != "" {
-			t.Errorf("after %s the kubelet says %q, want Failed, and Seamark %q, want no result", b.times(), theirs, ours)
+			t.Errorf("after %s the kubelet's state is %q, want Failed, and Seamark's is %q, want none", b.times(), theirs, ours)
 		}
 	})
 }
 
-// TestContainerGone: the kubelet keeps the result of a container that its status no longer
-// has; Seamark says Failed.
+// TestContainerGone: the kubelet keeps the result of a container that the pod's status no longer
+// contains. Seamark's state is Failed.
 func TestContainerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, readiness)
@@ -98,13 +99,13 @@ func TestContainerGone(t *testing.T) {
 		pass(30 * time.Second)
 		b.manager.RemovePod(pod)
 		if theirs, ours := b.state("c1"), judge.State().State; theirs != "Succeeded" || ours != "Failed" {
-			t.Errorf("the kubelet says %q, want Succeeded, and Seamark %q, want Failed", theirs, ours)
+			t.Errorf("the kubelet's state is %q, want Succeeded, and Seamark's is %q, want Failed", theirs, ours)
 		}
 	})
 }
 
-// sideBySide runs both sides on one probe and returns when each ran it. happen is told of
-// both, and takes as long as it passes.
+// sideBySide runs one probe on both sides and returns when each ran it. happen changes both
+// sides and advances the time.
 func sideBySide(t *testing.T, spec *corev1.Probe, happen func(b *bench, a *agent, pod *corev1.Pod)) (theirs, ours string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,14 +124,14 @@ func sideBySide(t *testing.T, spec *corev1.Probe, happen func(b *bench, a *agent
 	return theirs, ours
 }
 
-// TestRunTimesThatDiffer has what makes the two sides run their probes at other times.
+// TestRunTimesThatDiffer covers what makes the two sides run their probes at different times.
 func TestRunTimesThatDiffer(t *testing.T) {
 	cases := map[string]struct {
 		spec         *corev1.Probe
 		happen       func(b *bench, a *agent, pod *corev1.Pod)
 		theirs, ours string
 	}{
-		"a new container is probed at once, not at the next tick": {
+		"new container is probed at once, not at the next tick": {
 			spec: execProbe(),
 			happen: func(b *bench, a *agent, _ *corev1.Pod) {
 				pass(13 * time.Second)
@@ -140,12 +141,12 @@ func TestRunTimesThatDiffer(t *testing.T) {
 			},
 			theirs: "0s c1, 10s c1, 20s c2", ours: "0s c1, 10s c1, 13s c2, 23s c2",
 		},
-		"the initial delay ends when it ends, not at the next tick": {
+		"first run after the initial delay, not at the next tick": {
 			spec:   execProbe(func(p *corev1.Probe) { p.InitialDelaySeconds = 13 }),
 			happen: func(*bench, *agent, *corev1.Pod) { pass(35 * time.Second) },
 			theirs: "20s c1, 30s c1", ours: "13s c1, 23s c1, 33s c1",
 		},
-		"a pod's status in the making runs no probe": {
+		"status update of a pod that is not ready": {
 			spec: execProbe(),
 			happen: func(b *bench, _ *agent, pod *corev1.Pod) {
 				b.answers(exited())
@@ -156,7 +157,7 @@ func TestRunTimesThatDiffer(t *testing.T) {
 			},
 			theirs: "0s c1, 10s c1, 13s c1", ours: "0s c1, 10s c1",
 		},
-		"an edit is in force at once, not in the next pod": {
+		"edit takes effect at once, not in the next pod": {
 			spec: execProbe(),
 			happen: func(b *bench, a *agent, _ *corev1.Pod) {
 				edited := execProbe(func(p *corev1.Probe) { p.PeriodSeconds = 3 })
@@ -167,7 +168,7 @@ func TestRunTimesThatDiffer(t *testing.T) {
 			},
 			theirs: "0s c1, 10s c1", ours: "0s c1, 10s c1, 12s c1, 15s c1",
 		},
-		"a container that has not passed its startup probe is probed": {
+		"container that has not passed its startup probe": {
 			spec: execProbe(),
 			happen: func(b *bench, a *agent, _ *corev1.Pod) {
 				pass(time.Second)
@@ -182,14 +183,14 @@ func TestRunTimesThatDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			theirs, ours := sideBySide(t, tc.spec, tc.happen)
 			if diff := cmp.Diff([]string{tc.theirs, tc.ours}, []string{theirs, ours}); diff != "" {
-				t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
+				t.Errorf("kubelet and Seamark (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestHold: the kubelet's liveness and startup probes rest after their verdict until the
-// container is a new one. A marker's probe goes on: it has no container to restart.
+// TestHold: the kubelet's liveness and startup probes pause after their result until a new
+// container starts. A marker's probe continues, because it does not restart containers.
 func TestHold(t *testing.T) {
 	for k, err := range map[kind]error{liveness: exited(), startup: nil} {
 		t.Run(string(k), func(t *testing.T) {
@@ -213,8 +214,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestCommandAsWritten: the kubelet replaces $(NAME) in a command by the container's plain
-// variables, and $$ by $; Seamark runs the command as it is written.
+// TestCommandAsWritten: the kubelet replaces $(NAME) in a command with the container's plain
+// variables, and $$ with $. Seamark runs the command as written.
 func TestCommandAsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := execProbe()
@@ -232,13 +233,13 @@ func TestCommandAsWritten(t *testing.T) {
 		}
 		want := [][]string{{"idle", "fast", "$(MODE)", "$(OTHER)"}, {"idle", "$(MODE)", "$$(MODE)", "$(OTHER)"}}
 		if diff := cmp.Diff(want, [][]string{b.command, target.Exec.Command}); diff != "" {
-			t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
+			t.Errorf("kubelet and Seamark (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestSwitchOfProtocols: the kubelet waits without end for a server that switches the
-// protocol and then says nothing; Seamark gives up, and concludes nothing.
+// TestSwitchOfProtocols: the kubelet waits forever for a server that switches the protocol and
+// then sends nothing. Seamark gives up without a result.
 func TestSwitchOfProtocols(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	reply := "HTTP/1.1 101 Switch\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
@@ -248,7 +249,7 @@ func TestSwitchOfProtocols(t *testing.T) {
 	theirs := wire(then(say(reply), hold))(t)
 	request, err := kubehttp.NewRequestForHTTPGetAction(at(httpGet(), theirs.port).HTTPGet, &corev1.Container{}, theirs.ip, "probe")
 	if err != nil {
-		t.Fatalf("make the request: %v", err)
+		t.Fatalf("create request: %v", err)
 	}
 	returned := make(chan struct{})
 	go func() {
@@ -256,39 +257,39 @@ func TestSwitchOfProtocols(t *testing.T) {
 		_, _, _ = kubehttp.New(false).Probe(request, timeout)
 	}()
 	ours := wire(then(say(reply), hold))(t)
-	if got := seamark(t, at(httpGet(), ours.port), ours.ip, timeout); got.Judgement != nothing {
-		t.Errorf("Seamark says %+v, want nothing", got)
+	if got := seamark(t, at(httpGet(), ours.port), ours.ip, timeout); got.Conclusion != nothing {
+		t.Errorf("Seamark returns %+v, want no result", got)
 	}
 	select {
 	case <-returned:
-		t.Error("the kubelet's probe has returned: no difference any more")
+		t.Error("the kubelet's probe returned: the difference no longer exists")
 	default:
 	}
 	close(release)
 	<-returned
 }
 
-// TestRefusedProbes: what the kubelet asks in vain, or asks of other hosts, Seamark does
-// not take into a plan.
-func TestRefusedProbes(t *testing.T) {
+// TestRejectedProbes covers probes that never work in the kubelet, or that it sends to other
+// hosts. Seamark does not include them in a plan.
+func TestRejectedProbes(t *testing.T) {
 	cases := map[string]struct {
 		spec *corev1.Probe
-		want judgement
+		want conclusion
 		says string
 	}{
-		"a path with a scheme and no host": {httpGet(path("mailto:x")), failure, "httpGet.path"},
-		"a colon before the first slash":   {httpGet(path("a:b/c%")), failure, "httpGet.path"},
-		"a host of its own":                {httpGet(func(a *corev1.HTTPGetAction) { a.Host = "127.0.0.1" }), success, "httpGet.host"},
-		"a scheme in lower case":           {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "http" }), success, "httpGet.scheme"},
-		"another scheme":                   {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), failure, "httpGet.scheme"},
+		"path with a scheme and no host": {httpGet(path("mailto:x")), failure, "httpGet.path"},
+		"colon before the first slash":   {httpGet(path("a:b/c%")), failure, "httpGet.path"},
+		"host":                           {httpGet(func(a *corev1.HTTPGetAction) { a.Host = "127.0.0.1" }), success, "httpGet.host"},
+		"lower-case scheme":              {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "http" }), success, "httpGet.scheme"},
+		"unknown scheme":                 {httpGet(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), failure, "httpGet.scheme"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := wire(say(ok))(t)
 			theirs := kubelet(t, at(tc.spec, server.port), server.ip, ample)
 			ours := seamark(t, at(tc.spec, server.port), server.ip, ample)
-			if theirs.Judgement != tc.want || ours.Judgement != refused || !strings.Contains(ours.Message, tc.says) {
-				t.Errorf("the kubelet says %+v, want %s; Seamark %+v, want a refusal of %s", theirs, tc.want, ours, tc.says)
+			if theirs.Conclusion != tc.want || ours.Conclusion != rejected || !strings.Contains(ours.Message, tc.says) {
+				t.Errorf("the kubelet returns %+v, want %s; Seamark returns %+v, want a rejection of %s", theirs, tc.want, ours, tc.says)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parity holds tests that run Kubernetes' own probers and Seamark's side by side
-// on the same servers, and Kubernetes' own probe worker and Seamark's judge on the same
-// outcomes. It has no code but tests; docs/judging.md says what they prove.
+// Package parity compares Seamark's probes with the kubelet's. Its tests run the probers of both
+// against the same servers, and the probe workers of both with the same outcomes. The package
+// has no other code. docs/judging.md describes the results.
 package parity

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestJudgingNamesItsTests: docs/judging.md ties each difference to a test that there is.
-func TestJudgingNamesItsTests(t *testing.T) {
+// TestDocumentedTestsExist checks that each difference in docs/judging.md refers to an existing
+// test.
+func TestDocumentedTestsExist(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs", "judging.md"))
 	if err != nil {
@@ -26,7 +27,7 @@ func TestJudgingNamesItsTests(t *testing.T) {
 		rows++
 		named := regexp.MustCompile("`(Test\\w+)`(?: in `([\\w/]+)`)?").FindAllStringSubmatch(line, -1)
 		if len(named) == 0 {
-			t.Errorf("a difference without a test: %s", line)
+			t.Errorf("difference without a test: %s", line)
 		}
 		for _, name := range named {
 			folder := filepath.Join(root, "test", "parity")
@@ -39,11 +40,11 @@ func TestJudgingNamesItsTests(t *testing.T) {
 		}
 	}
 	if rows < 20 {
-		t.Errorf("only %d differences found on the page", rows)
+		t.Errorf("found %d differences, want at least 20", rows)
 	}
 }
 
-// declares tells whether a folder's tests have a function.
+// declares reports whether the tests in a folder declare a function.
 func declares(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))

@@ -22,10 +22,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 )
 
-// process is a runtime whose containers are processes of this machine.
+// process is a runtime that runs commands as local processes.
 type process struct{}
 
-// ExecSync runs a command, as a container runtime does for both sides.
+// ExecSync runs a command as a container runtime does.
 func (process) ExecSync(ctx context.Context, _ string, command []string, timeout time.Duration) (stdout, stderr []byte, code int32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -45,8 +45,8 @@ func (process) ExecSync(ctx context.Context, _ string, command []string, timeout
 	return out.Bytes(), errs.Bytes(), 0, nil
 }
 
-// inContainer is the command as the kubelet's prober knows it: it starts it, and gets both
-// streams in one, stdout first, and the errors of the kubelet's runtime client.
+// inContainer is the command in the form of the kubelet's prober, which gets both streams in one,
+// stdout first, and the errors of the kubelet's runtime client.
 type inContainer struct {
 	utilexec.Cmd
 
@@ -74,15 +74,14 @@ func (c *inContainer) Start() error {
 	return nil
 }
 
-// TestExec runs real commands. The messages are the same where a command writes to one
-// stream, and says something at all; the other cases are Seamark's own, with their reasons
-// in docs/judging.md.
+// TestExec runs real commands. The messages are equal if a command writes to exactly one stream.
+// docs/judging.md explains the other cases.
 func TestExec(t *testing.T) {
 	shell := func(script string) []string { return []string{"sh", "-c", script} }
 	cases := map[string]struct {
 		command []string
 		timeout time.Duration
-		want    judgement
+		want    conclusion
 		words   sameWords
 		said    string
 	}{
@@ -93,22 +92,22 @@ func TestExec(t *testing.T) {
 		"success on stderr":         {shell("echo idle >&2"), ample, success, verbatim, "idle"},
 		"exit 255":                  {shell("echo x; exit 255"), ample, failure, verbatim, "x"},
 		"many lines":                {shell("echo a; echo; echo b"), ample, success, verbatim, "a\n\nb"},
-		"no UTF-8":                  {shell(`printf 'a\377b'`), ample, success, verbatim, "a\ufffdb"},
+		"invalid UTF-8":             {shell(`printf 'a\377b'`), ample, success, verbatim, "a\ufffdb"},
 		"100 KiB":                   {shell("yes | head -c 102400"), ample, success, verbatim, "y\ny"},
 		"100 KiB and failure":       {shell("yes | head -c 102400; exit 1"), ample, failure, verbatim, "y\ny"},
 		"arguments are not a shell": {[]string{"echo", "$HOME", "a  b", ";", "|"}, ample, success, verbatim, "$HOME a  b ; |"},
 		"both streams":              {shell("echo out; echo err >&2"), ample, success, verbatim, "out\nerr"},
-		"both, no line's end":       {shell("printf out; printf err >&2"), ample, success, ownWords, "out\nerr"},
-		"both, much of the first":   {shell("yes | head -c 102400; echo boom >&2; exit 1"), ample, failure, ownWords, "\nboom"},
+		"both, no newline":          {shell("printf out; printf err >&2"), ample, success, ownWords, "out\nerr"},
+		"both, long stdout":         {shell("yes | head -c 102400; echo boom >&2; exit 1"), ample, failure, ownWords, "\nboom"},
 		"failure, silent":           {shell("exit 3"), ample, failure, ownWords, "exited with code 3"},
 		"killed":                    {shell("kill -9 $$"), ample, failure, ownWords, "exited with code"},
-		"too slow":                  {[]string{"sleep", "60"}, time.Second, failure, ownWords, "timed out after 1s"},
+		"timeout":                   {[]string{"sleep", "60"}, time.Second, failure, ownWords, "timed out after 1s"},
 		"no such program":           {[]string{"/no/such/program"}, ample, nothing, ownWords, "no such file"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			theirs := verdict{Judgement: nothing}
+			theirs := verdict{Conclusion: nothing}
 			result, message, err := kubeexec.New().Probe(&inContainer{command: tc.command, timeout: tc.timeout})
 			if err == nil {
 				theirs = kubeletVerdict(t, result, message)
@@ -116,14 +115,14 @@ func TestExec(t *testing.T) {
 			target := probe.Target{Handler: probe.HandlerExec, Timeout: tc.timeout, Exec: &probe.Exec{Command: tc.command}}
 			ours := seamarkVerdict(exec.New(process{}, 1, nil).Probe(t.Context(), target))
 
-			if theirs.Judgement != tc.want || ours.Judgement != tc.want {
-				t.Errorf("the kubelet says %+v, Seamark %+v, want %s", theirs, ours, tc.want)
+			if theirs.Conclusion != tc.want || ours.Conclusion != tc.want {
+				t.Errorf("the kubelet returns %+v, Seamark %+v, want %s", theirs, ours, tc.want)
 			}
 			if tc.words == verbatim && theirs.Message != ours.Message {
 				t.Errorf("the kubelet's message is %q, Seamark's %q", theirs.Message, ours.Message)
 			}
 			if !strings.Contains(ours.Message, tc.said) {
-				t.Errorf("the message %q does not say %q", ours.Message, tc.said)
+				t.Errorf("message %q, want it to contain %q", ours.Message, tc.said)
 			}
 		})
 	}

@@ -24,11 +24,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probetest"
 )
 
-// answers is a health service: an answer for each service name, and NotFound for others.
-// The service "hang" never answers.
+// answers holds the response of a health service for each service name. Other services are
+// NotFound, and the service "hang" never responds.
 type answers map[string]func() (*grpc_health_v1.HealthCheckResponse, error)
 
-// health is the service as gRPC calls it.
+// health implements the gRPC service.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
 
@@ -84,9 +84,9 @@ func serveHealth(t *testing.T, listener net.Listener, a answers, options ...grpc
 	return self
 }
 
-// TestGRPC asks servers of all moods. Both sides must conclude the same and send the same.
-// SERVING and the other states are worded alike. Of errors, Seamark gives the server's own
-// words, and not the gRPC library's around them, which that library does not hold stable.
+// TestGRPC probes servers with different behaviors. Both sides must have the same result and send
+// the same request. Messages about states are equal. For errors, Seamark reports the server's
+// message without the text of the gRPC library, which is not stable.
 func TestGRPC(t *testing.T) {
 	const hurry = 700 * time.Millisecond
 	serving := answers{"": says(grpc_health_v1.HealthCheckResponse_SERVING), "game": says(grpc_health_v1.HealthCheckResponse_SERVING)}
@@ -97,31 +97,31 @@ func TestGRPC(t *testing.T) {
 		service string
 		serve   func(*testing.T) *peer
 		timeout time.Duration
-		want    judgement
+		want    conclusion
 		words   sameWords
 		said    string
 	}{
-		"serving":                {"", healthServer(serving), ample, success, verbatim, "service healthy"},
-		"a service":              {"game", healthServer(serving), ample, success, verbatim, "service healthy"},
-		"another service":        {"chess", healthServer(serving), ample, failure, ownWords, "unknown service"},
-		"a service beyond ASCII": {"jeu d'échecs", healthServer(serving), ample, failure, ownWords, "unknown service"},
-		"a service no UTF-8":     {"\xff", healthServer(serving), ample, failure, ownWords, "invalid UTF-8"},
-		"a long service":         {strings.Repeat("x", 100<<10), healthServer(serving), ample, failure, ownWords, "xxx"},
-		"a service beyond 4 MiB": {strings.Repeat("x", 5<<20), healthServer(serving), ample, failure, ownWords, "larger than max"},
-		"no health service":      {"", healthServer(nil), ample, failure, ownWords, "unknown service grpc.health.v1.Health"},
-		"on IPv6":                {"", healthOnIPv6, ample, success, verbatim, "service healthy"},
-		"no answer":              {"hang", healthServer(serving), hurry, failure, ownWords, hurry.String()},
-		"refused":                {"", refusing(), hurry, failure, ownWords, hurry.String()},
-		"unanswering":            {"", unanswering(), hurry, failure, ownWords, hurry.String()},
-		"closes at once":         {"", short(), hurry, failure, ownWords, hurry.String()},
-		"resets at once":         {"", rude(), hurry, failure, ownWords, hurry.String()},
-		"HTTP/1.1":               {"", wire(say("HTTP/1.1 400 Bad\r\n\r\n")), hurry, failure, ownWords, hurry.String()},
-		"nonsense":               {"", plain(say("nonsense, nonsense, nonsense")), hurry, failure, ownWords, hurry.String()},
-		"wants TLS": {"", func(t *testing.T) *peer { return healthServer(serving, creds(t))(t) },
+		"serving":               {"", healthServer(serving), ample, success, verbatim, "service healthy"},
+		"service":               {"game", healthServer(serving), ample, success, verbatim, "service healthy"},
+		"unknown service":       {"chess", healthServer(serving), ample, failure, ownWords, "unknown service"},
+		"non-ASCII service":     {"jeu d'échecs", healthServer(serving), ample, failure, ownWords, "unknown service"},
+		"invalid UTF-8 service": {"\xff", healthServer(serving), ample, failure, ownWords, "invalid UTF-8"},
+		"long service":          {strings.Repeat("x", 100<<10), healthServer(serving), ample, failure, ownWords, "xxx"},
+		"service over 4 MiB":    {strings.Repeat("x", 5<<20), healthServer(serving), ample, failure, ownWords, "larger than max"},
+		"no health service":     {"", healthServer(nil), ample, failure, ownWords, "unknown service grpc.health.v1.Health"},
+		"on IPv6":               {"", healthOnIPv6, ample, success, verbatim, "service healthy"},
+		"no reply":              {"hang", healthServer(serving), hurry, failure, ownWords, hurry.String()},
+		"refused":               {"", refusing(), hurry, failure, ownWords, hurry.String()},
+		"no response":           {"", unanswering(), hurry, failure, ownWords, hurry.String()},
+		"closes at once":        {"", short(), hurry, failure, ownWords, hurry.String()},
+		"resets at once":        {"", rude(), hurry, failure, ownWords, hurry.String()},
+		"HTTP/1.1":              {"", wire(say("HTTP/1.1 400 Bad\r\n\r\n")), hurry, failure, ownWords, hurry.String()},
+		"invalid protocol":      {"", plain(say("nonsense, nonsense, nonsense")), hurry, failure, ownWords, hurry.String()},
+		"TLS server": {"", func(t *testing.T) *peer { return healthServer(serving, creds(t))(t) },
 			hurry, failure, ownWords, hurry.String()},
-		"too large a message": {"", healthServer(answers{"": fails(codes.Internal, strings.Repeat("x", 5000))}), ample, failure, ownWords, "xxx"},
-		"odd letters":         {"", healthServer(answers{"": fails(codes.Internal, "100% é\n\xff")}), ample, failure, ownWords, "100% é"},
-		"up after a while":    {"", late(serving, 300*time.Millisecond), ample, success, verbatim, "service healthy"},
+		"long error message": {"", healthServer(answers{"": fails(codes.Internal, strings.Repeat("x", 5000))}), ample, failure, ownWords, "xxx"},
+		"special characters": {"", healthServer(answers{"": fails(codes.Internal, "100% é\n\xff")}), ample, failure, ownWords, "100% é"},
+		"delayed start":      {"", late(serving, 300*time.Millisecond), ample, success, verbatim, "service healthy"},
 	}
 	for state := range grpc_health_v1.HealthCheckResponse_ServingStatus(6) {
 		tc := cases["serving"]
@@ -132,8 +132,8 @@ func TestGRPC(t *testing.T) {
 		cases["state "+state.String()] = tc
 	}
 	for code := codes.Canceled; code <= codes.Unauthenticated+1; code++ {
-		tc := cases["another service"]
-		tc.service, tc.serve, tc.said = "", healthServer(answers{"": fails(code, "the server's words")}), "the server's words"
+		tc := cases["unknown service"]
+		tc.service, tc.serve, tc.said = "", healthServer(answers{"": fails(code, "the server's message")}), "the server's message"
 		if code == codes.DeadlineExceeded {
 			tc.said = ample.String()
 		}
@@ -144,7 +144,7 @@ func TestGRPC(t *testing.T) {
 			t.Parallel()
 			got := compare(t, grpcService(tc.service), tc.serve, tc.timeout, tc.want, tc.words)
 			if !strings.Contains(got.Verdict.Message, tc.said) {
-				t.Errorf("the message %q does not say %q", got.Verdict.Message, tc.said)
+				t.Errorf("message %q, want it to contain %q", got.Verdict.Message, tc.said)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func healthOnIPv6(t *testing.T) *peer {
 	return serveHealth(t, listener, answers{"": says(grpc_health_v1.HealthCheckResponse_SERVING)})
 }
 
-// late serves on a port that refuses connections for a while.
+// late serves on a port that first refuses connections.
 func late(a answers, after time.Duration) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
@@ -178,7 +178,7 @@ func late(a answers, after time.Duration) func(*testing.T) *peer {
 	}
 }
 
-// listenOn listens on a socket that is bound. It returns nil where the test has ended.
+// listenOn listens on a bound socket. It returns nil if the test has ended.
 func listenOn(t *testing.T, fd int) net.Listener {
 	t.Helper()
 	if err := syscall.Listen(fd, 16); err != nil {

@@ -16,14 +16,14 @@ import (
 // ok is a plain reply with the body "ok".
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// TestHTTPStatuses gives every status there can be, with a body and without.
+// TestHTTPStatuses returns every possible status, with and without a body.
 func TestHTTPStatuses(t *testing.T) {
 	for status := range 1000 {
 		want := failure
 		if status >= 200 && status < 400 {
 			want = success
 		}
-		// An interim reply is followed by the end of the connection, which is a failure too.
+		// After an interim response, the connection is closed, which is a failure too.
 		for name, reply := range map[string]string{
 			"body":  fmt.Sprintf("HTTP/1.1 %03d Odd\r\nContent-Length: 5\r\n\r\nhello", status),
 			"empty": fmt.Sprintf("HTTP/1.1 %03d Odd\r\nContent-Length: 0\r\n\r\n", status),
@@ -35,95 +35,95 @@ func TestHTTPStatuses(t *testing.T) {
 	}
 }
 
-// TestHTTPReplies gives replies byte by byte, well-formed and not.
+// TestHTTPReplies returns valid and invalid responses.
 func TestHTTPReplies(t *testing.T) {
 	big := strings.Repeat("x", 10<<10)
 	cases := map[string]struct {
 		reply string
-		want  judgement
+		want  conclusion
 	}{
-		"plain":                             {ok, success},
-		"HTTP/1.0":                          {"HTTP/1.0 200 OK\r\n\r\nhello", success},
-		"HTTP/1.0, failed":                  {"HTTP/1.0 503 Down\r\n\r\nhello", failure},
-		"HTTP/1.0, kept alive":              {"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", success},
-		"HTTP/0.9":                          {"hello\r\n", failure},
-		"HTTP/1.2":                          {"HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
-		"HTTP/2.0 in letters":               {"HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
-		"HTTP/3.0 in letters":               {"HTTP/3.0 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
-		"HTTP/9":                            {"HTTP/9 200 OK\r\n\r\n", failure},
-		"lower-case protocol":               {"http/1.1 200 OK\r\n\r\n", failure},
-		"another protocol":                  {"SSH-2.0-OpenSSH_9.2\r\n", failure},
-		"no reason":                         {"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", success},
-		"no reason, with a space":           {"HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok", success},
-		"two spaces before the status":      {"HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\nok", success},
-		"a tab before the status":           {"HTTP/1.1\t200 OK\r\n\r\n", failure},
-		"no status":                         {"HTTP/1.1\r\n\r\n", failure},
-		"a status of two digits":            {"HTTP/1.1 20 OK\r\n\r\n", failure},
-		"a status of four digits":           {"HTTP/1.1 2000 OK\r\n\r\n", failure},
-		"a status in letters":               {"HTTP/1.1 abc OK\r\n\r\n", failure},
-		"a negative status":                 {"HTTP/1.1 -20 OK\r\n\r\n", failure},
-		"a signed status":                   {"HTTP/1.1 +20 OK\r\n\r\n", failure},
-		"a long reason":                     {"HTTP/1.1 200 " + big + "\r\nContent-Length: 2\r\n\r\nok", success},
-		"bare line feeds":                   {"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", success},
-		"a line before":                     {"\r\nHTTP/1.1 200 OK\r\n\r\n", failure},
-		"nothing":                           {"", failure},
-		"half a status line":                {"HTTP/1.1 20", failure},
-		"only a status line":                {"HTTP/1.1 200 OK\r\n", failure},
-		"half a header":                     {"HTTP/1.1 200 OK\r\nContent-Le", failure},
-		"no empty line":                     {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", failure},
-		"a header without a colon":          {"HTTP/1.1 200 OK\r\nnonsense\r\n\r\nok", failure},
-		"a header with a space":             {"HTTP/1.1 200 OK\r\nbad name: x\r\nContent-Length: 2\r\n\r\nok", success},
-		"a header with no name":             {"HTTP/1.1 200 OK\r\n: x\r\n\r\nok", failure},
-		"a header with a NUL":               {"HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 2\r\n\r\nok", failure},
-		"a folded header":                   {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok", success},
-		"a first header folded":             {"HTTP/1.1 200 OK\r\n X: a\r\n\r\nok", failure},
-		"a header of 64 KiB":                {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\nContent-Length: 2\r\n\r\nok", success},
-		"headers of 11 MiB":                 {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 11<<20) + "\r\nContent-Length: 2\r\n\r\nok", failure},
-		"10,000 headers":                    {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X: a\r\n", 10000) + "Content-Length: 2\r\n\r\nok", success},
-		"no length":                         {"HTTP/1.1 200 OK\r\n\r\nhello", success},
-		"a negative length":                 {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", failure},
-		"a length in letters":               {"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nhello", failure},
-		"a length beyond 64 bits":           {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", failure},
-		"the same length twice":             {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", success},
-		"two lengths":                       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello", failure},
-		"an empty length":                   {"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\nhello", failure},
-		"more body than said":               {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", success},
-		"less body than said":               {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", nothing},
-		"less body than said, failed":       {"HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\nhello", nothing},
-		"less body than said, redirect":     {"HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\nhello", success},
-		"chunks":                            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", success},
-		"chunks with a trailer":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\nhe\r\n0\r\nX: a\r\n\r\n", success},
-		"chunks with extensions":            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n0\r\n\r\n", success},
-		"chunks without an end":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n", nothing},
-		"half a chunk":                      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhe", nothing},
-		"a bad chunk":                       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhe\r\n", nothing},
-		"a chunk longer than said":          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nhello\r\n0\r\n\r\n", nothing},
-		"chunks with a length":              {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", success},
-		"HTTP/1.0 with chunks":              {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", success},
-		"another encoding":                  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello", failure},
-		"two encodings":                     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", failure},
-		"a body that says it is compressed": {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", success},
-		"a body just under the limit":       {"HTTP/1.1 200 OK\r\n\r\n" + big[1:], success},
-		"a body at the limit":               {"HTTP/1.1 200 OK\r\n\r\n" + big, success},
-		"a body at the limit, cut after":    {"HTTP/1.1 200 OK\r\nContent-Length: 10241\r\n\r\n" + big, success},
-		"a body under the limit, cut":       {"HTTP/1.1 200 OK\r\nContent-Length: 10241\r\n\r\n" + big[1:], nothing},
-		"a body of 1 MiB":                   {"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20), success},
-		"a failure with a huge body":        {"HTTP/1.1 500 Down\r\n\r\n" + strings.Repeat("x", 1<<20), failure},
-		"a body that is no UTF-8":           {"HTTP/1.1 200 OK\r\n\r\na\xff\xfeb\x00c", success},
-		"a body of white space":             {"HTTP/1.1 200 OK\r\n\r\n \r\n\t ", success},
-		"a body with percent signs":         {"HTTP/1.1 200 OK\r\n\r\n100%s %d %!", success},
-		"a failure does not show its body":  {"HTTP/1.1 401 Who\r\nWWW-Authenticate: Basic\r\nContent-Length: 6\r\n\r\nsecret", failure},
-		"a 204 with a body":                 {"HTTP/1.1 204 None\r\nContent-Length: 5\r\n\r\nhello", success},
-		"a 100 before the reply":            {"HTTP/1.1 100 Continue\r\n\r\n" + ok, success},
-		"a 103 before the reply":            {"HTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\n" + ok, success},
-		"five interim replies":              {strings.Repeat("HTTP/1.1 102 Wait\r\n\r\n", 5) + ok, success},
-		"many interim replies":              {strings.Repeat("HTTP/1.1 102 Wait\r\n\r\n", 50) + ok, success},
-		"only an interim reply":             {"HTTP/1.1 102 Wait\r\n\r\n", failure},
-		"a switch of protocols":             {"HTTP/1.1 101 Switch\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", failure},
-		"two replies":                       {ok + ok, success},
-		"a TLS alert":                       {"\x15\x03\x01\x00\x02\x02\x46", failure},
-		"HTTP/2 settings":                   {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", failure},
-		"NUL bytes":                         {strings.Repeat("\x00", 100), failure},
+		"plain":                                {ok, success},
+		"HTTP/1.0":                             {"HTTP/1.0 200 OK\r\n\r\nhello", success},
+		"HTTP/1.0, failed":                     {"HTTP/1.0 503 Down\r\n\r\nhello", failure},
+		"HTTP/1.0, kept alive":                 {"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", success},
+		"HTTP/0.9":                             {"hello\r\n", failure},
+		"HTTP/1.2":                             {"HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
+		"HTTP/2.0 in letters":                  {"HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
+		"HTTP/3.0 in letters":                  {"HTTP/3.0 200 OK\r\nContent-Length: 2\r\n\r\nok", success},
+		"HTTP/9":                               {"HTTP/9 200 OK\r\n\r\n", failure},
+		"lower-case protocol":                  {"http/1.1 200 OK\r\n\r\n", failure},
+		"other protocol":                       {"SSH-2.0-OpenSSH_9.2\r\n", failure},
+		"no reason":                            {"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", success},
+		"no reason, with a space":              {"HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok", success},
+		"two spaces before the status":         {"HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\nok", success},
+		"a tab before the status":              {"HTTP/1.1\t200 OK\r\n\r\n", failure},
+		"no status":                            {"HTTP/1.1\r\n\r\n", failure},
+		"a status of two digits":               {"HTTP/1.1 20 OK\r\n\r\n", failure},
+		"a status of four digits":              {"HTTP/1.1 2000 OK\r\n\r\n", failure},
+		"a status in letters":                  {"HTTP/1.1 abc OK\r\n\r\n", failure},
+		"a negative status":                    {"HTTP/1.1 -20 OK\r\n\r\n", failure},
+		"a signed status":                      {"HTTP/1.1 +20 OK\r\n\r\n", failure},
+		"a long reason":                        {"HTTP/1.1 200 " + big + "\r\nContent-Length: 2\r\n\r\nok", success},
+		"bare line feeds":                      {"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", success},
+		"a line before":                        {"\r\nHTTP/1.1 200 OK\r\n\r\n", failure},
+		"nothing":                              {"", failure},
+		"half a status line":                   {"HTTP/1.1 20", failure},
+		"only a status line":                   {"HTTP/1.1 200 OK\r\n", failure},
+		"half a header":                        {"HTTP/1.1 200 OK\r\nContent-Le", failure},
+		"no empty line":                        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", failure},
+		"a header without a colon":             {"HTTP/1.1 200 OK\r\nnonsense\r\n\r\nok", failure},
+		"a header with a space":                {"HTTP/1.1 200 OK\r\nbad name: x\r\nContent-Length: 2\r\n\r\nok", success},
+		"a header with no name":                {"HTTP/1.1 200 OK\r\n: x\r\n\r\nok", failure},
+		"a header with a NUL":                  {"HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 2\r\n\r\nok", failure},
+		"a folded header":                      {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok", success},
+		"a first header folded":                {"HTTP/1.1 200 OK\r\n X: a\r\n\r\nok", failure},
+		"a header of 64 KiB":                   {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\nContent-Length: 2\r\n\r\nok", success},
+		"headers of 11 MiB":                    {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 11<<20) + "\r\nContent-Length: 2\r\n\r\nok", failure},
+		"10,000 headers":                       {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X: a\r\n", 10000) + "Content-Length: 2\r\n\r\nok", success},
+		"no length":                            {"HTTP/1.1 200 OK\r\n\r\nhello", success},
+		"a negative length":                    {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", failure},
+		"a length in letters":                  {"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nhello", failure},
+		"a length beyond 64 bits":              {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", failure},
+		"the same length twice":                {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", success},
+		"two lengths":                          {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello", failure},
+		"an empty length":                      {"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\nhello", failure},
+		"body longer than declared":            {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", success},
+		"body shorter than declared":           {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", nothing},
+		"body shorter than declared, failed":   {"HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\nhello", nothing},
+		"body shorter than declared, redirect": {"HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\nhello", success},
+		"chunks":                               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", success},
+		"chunks with a trailer":                {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\nhe\r\n0\r\nX: a\r\n\r\n", success},
+		"chunks with extensions":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n0\r\n\r\n", success},
+		"chunks without an end":                {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n", nothing},
+		"half a chunk":                         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhe", nothing},
+		"a bad chunk":                          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhe\r\n", nothing},
+		"a chunk longer than declared":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nhello\r\n0\r\n\r\n", nothing},
+		"chunks with a length":                 {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", success},
+		"HTTP/1.0 with chunks":                 {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", success},
+		"other encoding":                       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello", failure},
+		"two encodings":                        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", failure},
+		"a body declared as compressed":        {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", success},
+		"a body just under the limit":          {"HTTP/1.1 200 OK\r\n\r\n" + big[1:], success},
+		"a body at the limit":                  {"HTTP/1.1 200 OK\r\n\r\n" + big, success},
+		"a body at the limit, cut after":       {"HTTP/1.1 200 OK\r\nContent-Length: 10241\r\n\r\n" + big, success},
+		"a body under the limit, cut":          {"HTTP/1.1 200 OK\r\nContent-Length: 10241\r\n\r\n" + big[1:], nothing},
+		"a body of 1 MiB":                      {"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20), success},
+		"a failure with a huge body":           {"HTTP/1.1 500 Down\r\n\r\n" + strings.Repeat("x", 1<<20), failure},
+		"an invalid UTF-8 body":                {"HTTP/1.1 200 OK\r\n\r\na\xff\xfeb\x00c", success},
+		"a body of white space":                {"HTTP/1.1 200 OK\r\n\r\n \r\n\t ", success},
+		"a body with percent signs":            {"HTTP/1.1 200 OK\r\n\r\n100%s %d %!", success},
+		"a failure does not show its body":     {"HTTP/1.1 401 Who\r\nWWW-Authenticate: Basic\r\nContent-Length: 6\r\n\r\nsecret", failure},
+		"a 204 with a body":                    {"HTTP/1.1 204 None\r\nContent-Length: 5\r\n\r\nhello", success},
+		"a 100 before the reply":               {"HTTP/1.1 100 Continue\r\n\r\n" + ok, success},
+		"a 103 before the reply":               {"HTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\n" + ok, success},
+		"five interim replies":                 {strings.Repeat("HTTP/1.1 102 Wait\r\n\r\n", 5) + ok, success},
+		"many interim replies":                 {strings.Repeat("HTTP/1.1 102 Wait\r\n\r\n", 50) + ok, success},
+		"only an interim reply":                {"HTTP/1.1 102 Wait\r\n\r\n", failure},
+		"a switch of protocols":                {"HTTP/1.1 101 Switch\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", failure},
+		"two replies":                          {ok + ok, success},
+		"a TLS alert":                          {"\x15\x03\x01\x00\x02\x02\x46", failure},
+		"HTTP/2 settings":                      {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", failure},
+		"NUL bytes":                            {strings.Repeat("\x00", 100), failure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestHTTPReplies(t *testing.T) {
 	}
 }
 
-// TestHTTPConnections has servers that can't be talked to, or that stop talking.
+// TestHTTPConnections probes servers that do not accept connections or do not complete responses.
 func TestHTTPConnections(t *testing.T) {
 	const hurry = 500 * time.Millisecond
 	cut := say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
@@ -148,32 +148,32 @@ func TestHTTPConnections(t *testing.T) {
 	cases := map[string]struct {
 		serve   func(*testing.T) *peer
 		timeout time.Duration
-		want    judgement
+		want    conclusion
 	}{
-		"refused":                           {refusing(), ample, failure},
-		"a host that does not answer":       {unanswering(), hurry, failure},
-		"reset after the request":           {wire(reset), ample, failure},
-		"reset within the status line":      {wire(then(say("HTTP/1.1 2"), reset)), ample, failure},
-		"reset within the body":             {wire(then(head, reset)), ample, nothing},
-		"closed after the request":          {wire(say("")), ample, failure},
-		"no reply":                          {wire(linger), hurry, failure},
-		"half a status line, then silence":  {wire(then(say("HTTP/1.1 2"), linger)), hurry, failure},
-		"half the headers, then silence":    {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), hurry, failure},
-		"an interim reply, then silence":    {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), hurry, failure},
-		"headers, then silence":             {wire(then(head, linger)), hurry, nothing},
-		"headers of a failure, then none":   {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), hurry, nothing},
-		"half a body, then silence":         {wire(then(cut, linger)), hurry, nothing},
-		"a body without end or length":      {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), hurry, nothing},
-		"headers that trickle":              {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), hurry, failure},
-		"a whole body, then silence":        {wire(then(say(ok), linger)), ample, success},
-		"a huge body, then silence":         {wire(then(say("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"+strings.Repeat("x", 10<<10)), linger)), ample, success},
-		"a redirect, then silence":          {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), hurry, failure},
-		"a redirect whose body is cut":      {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nx"), say(ok))), ample, success},
-		"one broken body, then a whole":     {wire(inTurn(cut, say(ok))), ample, success},
-		"two broken bodies, then a whole":   {wire(inTurn(cut, cut, say(ok))), ample, success},
-		"two broken bodies, then a failure": {wire(inTurn(cut, cut, say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n"))), ample, failure},
-		"three broken bodies, then a whole": {wire(inTurn(cut, cut, cut, say(ok))), ample, nothing},
-		"on IPv6":                           {onIPv6, ample, success},
+		"refused":                                  {refusing(), ample, failure},
+		"a host that does not answer":              {unanswering(), hurry, failure},
+		"reset after the request":                  {wire(reset), ample, failure},
+		"reset within the status line":             {wire(then(say("HTTP/1.1 2"), reset)), ample, failure},
+		"reset within the body":                    {wire(then(head, reset)), ample, nothing},
+		"closed after the request":                 {wire(say("")), ample, failure},
+		"no reply":                                 {wire(linger), hurry, failure},
+		"half a status line, then silence":         {wire(then(say("HTTP/1.1 2"), linger)), hurry, failure},
+		"half the headers, then silence":           {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), hurry, failure},
+		"an interim reply, then silence":           {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), hurry, failure},
+		"headers, then silence":                    {wire(then(head, linger)), hurry, nothing},
+		"headers of a failure, then silence":       {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), hurry, nothing},
+		"half a body, then silence":                {wire(then(cut, linger)), hurry, nothing},
+		"a body without end or length":             {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), hurry, nothing},
+		"headers that trickle":                     {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), hurry, failure},
+		"a complete body, then silence":            {wire(then(say(ok), linger)), ample, success},
+		"a huge body, then silence":                {wire(then(say("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"+strings.Repeat("x", 10<<10)), linger)), ample, success},
+		"a redirect, then silence":                 {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), hurry, failure},
+		"a redirect whose body is cut":             {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nx"), say(ok))), ample, success},
+		"one broken body, then a complete one":     {wire(inTurn(cut, say(ok))), ample, success},
+		"two broken bodies, then a complete one":   {wire(inTurn(cut, cut, say(ok))), ample, success},
+		"two broken bodies, then a failure":        {wire(inTurn(cut, cut, say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n"))), ample, failure},
+		"three broken bodies, then a complete one": {wire(inTurn(cut, cut, cut, say(ok))), ample, nothing},
+		"on IPv6": {onIPv6, ample, success},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -183,13 +183,13 @@ func TestHTTPConnections(t *testing.T) {
 	}
 }
 
-// TestHTTPEarlyReset resets connections before the request: at which call the client
-// hears of it, and so the message, is chance.
+// TestHTTPEarlyReset resets connections before the request. Which call of the client fails, and
+// therefore the message, is random.
 func TestHTTPEarlyReset(t *testing.T) {
 	compare(t, httpGet(), rude(), ample, failure, ownWords)
 }
 
-// onIPv6 serves on ::1, where the machine has it, and on 127.0.0.1 elsewhere.
+// onIPv6 serves on ::1 if the machine has IPv6, and on 127.0.0.1 otherwise.
 func onIPv6(t *testing.T) *peer {
 	t.Helper()
 	listener := probetest.IPv6(t)

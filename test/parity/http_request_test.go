@@ -11,13 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestHTTPRequests makes requests of probes as people write them. Both sides must put the
-// same bytes on the wire.
+// TestHTTPRequests sends the requests of various probes. Both sides must send the same bytes.
 func TestHTTPRequests(t *testing.T) {
 	type edit = func(*corev1.HTTPGetAction)
 	none := func(*corev1.HTTPGetAction) {}
 	cases := map[string]edit{
-		"the least":                     none,
+		"minimum":                       none,
 		"no path":                       path(""),
 		"no scheme":                     func(a *corev1.HTTPGetAction) { a.Scheme = "" },
 		"a path":                        path("/healthz/ready"),
@@ -35,9 +34,9 @@ func TestHTTPRequests(t *testing.T) {
 		"a bad escape":                  path("/100%"),
 		"a bad escape and a query":      path("/100%?a=b"),
 		"a bad escape without a slash":  path("100%"),
-		"letters beyond ASCII":          path("/é/日本"),
-		"letters beyond ASCII, query":   path("/?q=é"),
-		"bytes that are no UTF-8":       path("/\xff"),
+		"non-ASCII letters":             path("/é/日本"),
+		"non-ASCII letters, query":      path("/?q=é"),
+		"invalid UTF-8":                 path("/\xff"),
 		"dots":                          path("/a/../b/./c"),
 		"double slashes":                path("/a//b"),
 		"a host in the path":            path("//example.com/x"),
@@ -62,8 +61,8 @@ func TestHTTPRequests(t *testing.T) {
 		"many headers":                   headers("B", "1", "A", "2", "C", "3", "A", "4"),
 		"an empty value":                 headers("X-Game", ""),
 		"white space in a value":         headers("X-Game", "  a  b\t"),
-		"letters beyond ASCII, value":    headers("X-Game", "é"),
-		"a value that is no UTF-8":       headers("X-Game", "\xff"),
+		"non-ASCII letters, value":       headers("X-Game", "é"),
+		"an invalid UTF-8 value":         headers("X-Game", "\xff"),
 		"a long value":                   headers("X-Game", strings.Repeat("x", 8000)),
 		"a line feed in a value":         headers("X-Game", "a\nb"),
 		"a return in a value":            headers("X-Game", "a\rb"),
@@ -72,7 +71,7 @@ func TestHTTPRequests(t *testing.T) {
 		"an empty name":                  headers("", "a"),
 		"a colon in a name":              headers("X:Game", "a"),
 		"a pseudo header":                headers(":authority", "a"),
-		"letters beyond ASCII, name":     headers("é", "a"),
+		"non-ASCII letters, name":        headers("é", "a"),
 		"a host":                         headers("Host", "game.example.com"),
 		"a host in lower case":           headers("host", "game.example.com:8080"),
 		"two hosts":                      headers("Host", "a.example.com", "Host", "b.example.com"),
@@ -80,7 +79,7 @@ func TestHTTPRequests(t *testing.T) {
 		"an empty host before another":   headers("Host", "", "Host", "a.example.com"),
 		"a host with a space":            headers("Host", "a b"),
 		"a host with a slash":            headers("Host", "a/b"),
-		"a host beyond ASCII":            headers("Host", "é.example.com"),
+		"a non-ASCII host":               headers("Host", "é.example.com"),
 		"a host with a line feed":        headers("Host", "a\r\nX-Evil: 1"),
 		"an IPv6 host with a zone":       headers("Host", "[fe80::1%25eth0]:80"),
 		"an agent":                       headers("User-Agent", "me/1.0"),
@@ -121,11 +120,11 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// neverSent tells which requests the HTTP client itself refuses to send.
+// neverSent reports whether the HTTP client rejects the request.
 func neverSent(name string) bool {
 	switch name {
 	case "a line feed in a value", "a return in a value", "a NUL in a value", "a space in a name", "an empty name",
-		"a colon in a name", "a pseudo header", "a host with a line feed", "letters beyond ASCII, name":
+		"a colon in a name", "a pseudo header", "a host with a line feed", "non-ASCII letters, name":
 		return true
 	default:
 		return false
@@ -140,8 +139,8 @@ func both(edits ...func(*corev1.HTTPGetAction)) func(*corev1.HTTPGetAction) {
 	}
 }
 
-// TestHTTPRedirects redirects to the same host and to others. Both sides must follow to
-// the same places, with the same requests.
+// TestHTTPRedirects redirects to the same host and to others. Both sides must follow the same
+// redirects with the same requests.
 func TestHTTPRedirects(t *testing.T) {
 	to := func(status int, location string) answer {
 		return say(fmt.Sprintf("HTTP/1.1 %d Go\r\nLocation: %s\r\nContent-Length: 5\r\n\r\nmoved", status, location))
@@ -156,46 +155,46 @@ func TestHTTPRedirects(t *testing.T) {
 	once := func(location string) answer { return inTurn(to(302, location), say(ok)) }
 	cases := map[string]struct {
 		reply answer
-		want  judgement
+		want  conclusion
 		runs  int
 	}{
-		"a path":                      {once("/b"), success, 2},
-		"a relative path":             {once("b"), success, 2},
-		"a query":                     {once("?b"), success, 2},
-		"a fragment":                  {once("#b"), success, 2},
-		"a whole URL":                 {once("http://SERVER/b"), success, 2},
-		"a URL without a scheme":      {once("//SERVER/b"), success, 2},
-		"a URL with a user":           {once("http://user:secret@SERVER/b"), success, 2},
-		"an odd path":                 {once("/a b/../%zz"), failure, 1},
-		"letters beyond ASCII":        {once("/é"), success, 2},
-		"an empty location":           {once(""), success, 1},
-		"no location":                 {say("HTTP/1.1 302 Go\r\nContent-Length: 5\r\n\r\nmoved"), success, 1},
-		"two locations":               {inTurn(to(302, "/b\r\nLocation: /c"), say(ok)), success, 2},
-		"a location that is no URL":   {once("http://[bad/"), failure, 1},
-		"a location with a NUL":       {once("/a\x00b"), failure, 1},
-		"a closed port of this host":  {once("http://127.0.0.1:1/b"), failure, 1},
-		"port 0":                      {once("http://127.0.0.1:0/b"), failure, 1},
-		"another scheme":              {once("ftp://SERVER/b"), failure, 1},
-		"a scheme alone":              {once("mailto:x"), success, 1},
-		"TLS, which is not there":     {once("https://SERVER/b"), failure, 1},
-		"another name of this host":   {once("http://localhost:1/b"), success, 1},
-		"another address":             {once("http://127.0.0.2:1/b"), success, 1},
-		"this address in other words": {once("http://127.1:1/b"), success, 1},
-		"an address of IPv6":          {once("http://[::1]:1/b"), success, 1},
-		"another host":                {once("http://example.com/b"), success, 1},
-		"another host, TLS":           {once("https://example.com/b"), success, 1},
-		"another host, no scheme":     {once("//example.com/b"), success, 1},
-		"no host":                     {once("http:///b"), success, 1},
-		"a file":                      {once("file:///etc/passwd"), success, 1},
-		"here, then another host":     {inTurn(to(302, "/b"), to(302, "http://example.com/")), success, 2},
-		"a loop":                      {to(302, "/"), failure, 10},
-		"9 in a row":                  {chain(9), success, 10},
-		"10 in a row":                 {chain(10), failure, 10},
-		"to a failure":                {inTurn(to(302, "/b"), say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n")), failure, 2},
-		"to a reset":                  {inTurn(to(302, "/b"), reset), failure, 2},
-		"to nonsense":                 {inTurn(to(302, "/b"), say("nonsense")), failure, 2},
-		"to a body that breaks off":   {inTurn(to(302, "/b"), say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), to(302, "/b"), say(ok)), success, 4},
-		"sets a cookie":               {inTurn(to(302, "/b\r\nSet-Cookie: a=b"), say(ok)), success, 2},
+		"a path":                     {once("/b"), success, 2},
+		"a relative path":            {once("b"), success, 2},
+		"a query":                    {once("?b"), success, 2},
+		"a fragment":                 {once("#b"), success, 2},
+		"a whole URL":                {once("http://SERVER/b"), success, 2},
+		"a URL without a scheme":     {once("//SERVER/b"), success, 2},
+		"a URL with a user":          {once("http://user:secret@SERVER/b"), success, 2},
+		"an invalid path":            {once("/a b/../%zz"), failure, 1},
+		"non-ASCII letters":          {once("/é"), success, 2},
+		"an empty location":          {once(""), success, 1},
+		"no location":                {say("HTTP/1.1 302 Go\r\nContent-Length: 5\r\n\r\nmoved"), success, 1},
+		"two locations":              {inTurn(to(302, "/b\r\nLocation: /c"), say(ok)), success, 2},
+		"an invalid URL":             {once("http://[bad/"), failure, 1},
+		"a location with a NUL":      {once("/a\x00b"), failure, 1},
+		"a closed port of this host": {once("http://127.0.0.1:1/b"), failure, 1},
+		"port 0":                     {once("http://127.0.0.1:0/b"), failure, 1},
+		"another scheme":             {once("ftp://SERVER/b"), failure, 1},
+		"only a scheme":              {once("mailto:x"), success, 1},
+		"TLS on a plain port":        {once("https://SERVER/b"), failure, 1},
+		"another name of this host":  {once("http://localhost:1/b"), success, 1},
+		"another address":            {once("http://127.0.0.2:1/b"), success, 1},
+		"short form of the address":  {once("http://127.1:1/b"), success, 1},
+		"an IPv6 address":            {once("http://[::1]:1/b"), success, 1},
+		"another host":               {once("http://example.com/b"), success, 1},
+		"another host, TLS":          {once("https://example.com/b"), success, 1},
+		"another host, no scheme":    {once("//example.com/b"), success, 1},
+		"no host":                    {once("http:///b"), success, 1},
+		"a file":                     {once("file:///etc/passwd"), success, 1},
+		"same host, then another":    {inTurn(to(302, "/b"), to(302, "http://example.com/")), success, 2},
+		"a loop":                     {to(302, "/"), failure, 10},
+		"9 in a row":                 {chain(9), success, 10},
+		"10 in a row":                {chain(10), failure, 10},
+		"to a failure":               {inTurn(to(302, "/b"), say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n")), failure, 2},
+		"to a reset":                 {inTurn(to(302, "/b"), reset), failure, 2},
+		"to an invalid response":     {inTurn(to(302, "/b"), say("nonsense")), failure, 2},
+		"to a truncated body":        {inTurn(to(302, "/b"), say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), to(302, "/b"), say(ok)), success, 4},
+		"sets a cookie":              {inTurn(to(302, "/b\r\nSet-Cookie: a=b"), say(ok)), success, 2},
 	}
 	for status := 300; status < 310; status++ {
 		followed := 1

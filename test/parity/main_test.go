@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestMain lets many tests wait for their timeouts at once, however few cores there are.
+// TestMain lets many tests wait for their timeouts in parallel, even with few cores.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
-		fmt.Fprintln(os.Stderr, "set how many tests run at once:", err)
+		fmt.Fprintln(os.Stderr, "set the number of parallel tests:", err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probetest"
 )
 
-// peer is a server on the loopback interface that notes what it is asked.
+// peer is a server on the loopback interface that records its requests.
 type peer struct {
 	ip   string
 	port int32
@@ -30,15 +30,15 @@ func newPeer(t *testing.T, address string) *peer {
 	t.Helper()
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {
-		t.Fatalf("the server's address: %v", err)
+		t.Fatalf("parse the server's address: %v", err)
 	}
 	return &peer{ip: parsed.Addr().String(), port: int32(parsed.Port())}
 }
 
-// address is host:port, as URLs write it.
+// address returns host:port as in URLs.
 func (p *peer) address() string { return net.JoinHostPort(p.ip, strconv.Itoa(int(p.port))) }
 
-// note keeps a request, without the address that differs from server to server.
+// note records a request without the address, which differs between servers.
 func (p *peer) note(request string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,23 +51,23 @@ func (p *peer) requests() []string {
 	return p.said
 }
 
-// answer writes the reply to the n-th request, counted from 0. The connection is closed
-// after it.
+// answer writes the response to the n-th request, counted from 0. The connection is closed
+// afterwards.
 type answer func(conn net.Conn, self *peer, n int)
 
-// say answers every request with the same bytes, SERVER standing for its own address.
+// say responds to every request with the same bytes. SERVER stands for the server's address.
 func say(reply string) answer {
 	return func(conn net.Conn, self *peer, _ int) {
 		_, _ = io.WriteString(conn, strings.ReplaceAll(reply, "SERVER", self.address()))
 	}
 }
 
-// inTurn answers the n-th request with the n-th answer, and then with the last one.
+// inTurn gives the n-th answer to the n-th request, and the last one to all others.
 func inTurn(answers ...answer) answer {
 	return func(conn net.Conn, self *peer, n int) { answers[min(n, len(answers)-1)](conn, self, n) }
 }
 
-// wire makes a server that reads the head of a request byte by byte and then answers.
+// wire returns a server that reads the head of a request and then responds.
 func wire(reply answer) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
@@ -104,10 +104,10 @@ func serveOn(t *testing.T, listener net.Listener, reply answer) *peer {
 	return self
 }
 
-// tlsHandshake is the first byte of a client that speaks TLS.
+// tlsHandshake is the first byte of a TLS client.
 const tlsHandshake = 0x16
 
-// readHead reads a request up to its empty line. What begins like TLS is none.
+// readHead reads a request up to the empty line. It returns an error for a TLS client.
 func readHead(conn net.Conn) (string, error) {
 	reader := bufio.NewReader(conn)
 	if first, err := reader.Peek(1); err != nil || first[0] == tlsHandshake {
@@ -126,7 +126,7 @@ func readHead(conn net.Conn) (string, error) {
 	}
 }
 
-// linger keeps the connection open, without a word, until the client closes it.
+// linger keeps the connection open until the client closes it.
 func linger(conn net.Conn, _ *peer, _ int) { _, _ = io.Copy(io.Discard, conn) }
 
 // then gives several answers on one connection.
@@ -138,13 +138,13 @@ func then(answers ...answer) answer {
 	}
 }
 
-// reset ends the connection by a reset.
+// reset resets the connection.
 func reset(conn net.Conn, _ *peer, _ int) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()
 }
 
-// silent is a peer that takes no note: one that tests make by hand.
+// silent returns a peer that does not record requests.
 func silent(address func(*testing.T) string) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
@@ -152,20 +152,20 @@ func silent(address func(*testing.T) string) func(*testing.T) *peer {
 	}
 }
 
-// refusing is an address on which nothing listens.
+// refusing returns an address that nothing listens on.
 func refusing() func(*testing.T) *peer { return silent(probetest.Refusing) }
 
-// unanswering is an address whose host drops all attempts to connect.
+// unanswering returns an address whose host drops all connection attempts.
 func unanswering() func(*testing.T) *peer { return silent(probetest.Unresponsive) }
 
-// rude accepts connections and resets them before it has read a request.
+// rude accepts connections and resets them without reading a request.
 func rude() func(*testing.T) *peer {
 	return silent(func(t *testing.T) string {
 		return probetest.Serve(t, func(conn net.Conn) { reset(conn, nil, 0) })
 	})
 }
 
-// short accepts connections and closes them before it has read a request.
+// short accepts connections and closes them without reading a request.
 func short() func(*testing.T) *peer {
 	return silent(func(t *testing.T) string { return probetest.Serve(t, func(net.Conn) {}) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// TestPorts resolves the ports of probes, named and numbered.
+// TestPorts resolves named and numbered ports.
 func TestPorts(t *testing.T) {
 	ports := []corev1.ContainerPort{
 		{Name: "web", ContainerPort: 8080}, {Name: "web", ContainerPort: 8081}, {Name: "udp", ContainerPort: 53, Protocol: corev1.ProtocolUDP},
@@ -22,15 +22,15 @@ func TestPorts(t *testing.T) {
 		{Name: "host", ContainerPort: 80, HostPort: 8000},
 	}
 	for name, port := range map[string]intstr.IntOrString{
-		"a number": intstr.FromInt32(80), "the least": intstr.FromInt32(1), "the most": intstr.FromInt32(65535),
-		"zero": intstr.FromInt32(0), "negative": intstr.FromInt32(-1), "too much": intstr.FromInt32(65536),
-		"a name": intstr.FromString("web"), "UDP": intstr.FromString("udp"), "a host port": intstr.FromString("host"),
-		"another name": intstr.FromString("nope"), "another case": intstr.FromString("Web"),
-		"a number in letters": intstr.FromString("9000"), "a number that is a name": intstr.FromString("7070"),
-		"too much in letters": intstr.FromString("65536"), "much too much": intstr.FromString("99999999999999999999"),
-		"beyond 32 bits": intstr.FromString("4294967376"), "negative in letters": intstr.FromString("-1"), "signed": intstr.FromString("+80"),
+		"number": intstr.FromInt32(80), "minimum": intstr.FromInt32(1), "maximum": intstr.FromInt32(65535),
+		"zero": intstr.FromInt32(0), "negative": intstr.FromInt32(-1), "too large": intstr.FromInt32(65536),
+		"name": intstr.FromString("web"), "UDP": intstr.FromString("udp"), "host port": intstr.FromString("host"),
+		"unknown name": intstr.FromString("nope"), "different case": intstr.FromString("Web"),
+		"number as string": intstr.FromString("9000"), "name that is a number": intstr.FromString("7070"),
+		"too large as string": intstr.FromString("65536"), "more than 64 bits": intstr.FromString("99999999999999999999"),
+		"more than 32 bits": intstr.FromString("4294967376"), "negative as string": intstr.FromString("-1"), "signed": intstr.FromString("+80"),
 		"padded": intstr.FromString(" 80"), "hexadecimal": intstr.FromString("0x50"), "octal": intstr.FromString("0080"), "grouped": intstr.FromString("8_0"),
-		"a name of a bad port": intstr.FromString("odd"), "a name of no port": intstr.FromString("zero"),
+		"name of an invalid port": intstr.FromString("odd"), "name of port 0": intstr.FromString("zero"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := kubeprobe.ResolveContainerPort(port, &corev1.Container{Ports: ports})
@@ -44,7 +44,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// plannedPort is the port in the plan of a pod, 0 where the probe does not come into it.
+// plannedPort returns the port in the plan of a pod, or 0 if the probe is not planned.
 func plannedPort(t *testing.T, ports []corev1.ContainerPort, port intstr.IntOrString) int {
 	t.Helper()
 	pod := builders.Pod("ns", "pod").Node("node").Build()

@@ -24,34 +24,34 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probers"
 )
 
-// ample is a timeout for what answers.
+// ample is a timeout that only a hang reaches.
 const ample = 20 * time.Second
 
-// tries is how often the kubelet's worker asks while there is no answer.
+// tries is how often the kubelet's worker retries a probe without a result.
 const tries = 3
 
-// judgement is what a probe concludes.
-type judgement string
+// conclusion is the conclusion of a probe.
+type conclusion string
 
 const (
-	success judgement = "success"
-	failure judgement = "failure"
-	// nothing is an error: neither side counts it.
-	nothing judgement = "nothing"
-	// refused is a probe that Seamark does not take into its plan.
-	refused judgement = "refused"
+	success conclusion = "success"
+	failure conclusion = "failure"
+	// nothing is an error, which neither side counts.
+	nothing conclusion = "nothing"
+	// rejected is a probe that Seamark does not plan.
+	rejected conclusion = "rejected"
 )
 
-// verdict is the result of one probe, in the same terms for both sides.
+// verdict is the result of one probe, in a common form for both sides.
 type verdict struct {
-	Judgement judgement
-	Message   string
+	Conclusion conclusion
+	Message    string
 }
 
-// side is one of the two implementations: it runs a probe of core/v1 once.
+// side is one of the two implementations. It runs a core/v1 probe once.
 type side func(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration) verdict
 
-// kubelet runs a network probe with Kubernetes' own probers, called as its worker calls them.
+// kubelet runs a network probe with the kubelet's probers, called as by its worker.
 func kubelet(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration) verdict {
 	t.Helper()
 	var result kubeprobe.Result
@@ -73,11 +73,11 @@ func kubelet(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 			return kubeletVerdict(t, result, message)
 		}
 	}
-	return verdict{Judgement: nothing, Message: err.Error()}
+	return verdict{Conclusion: nothing, Message: err.Error()}
 }
 
-// kubeletVerdict reads a result as the kubelet's worker does: a warning is a success. The
-// message is cut as Seamark cuts its own.
+// kubeletVerdict converts a result as the kubelet's worker does: a warning is a success. The
+// message is truncated like Seamark's.
 func kubeletVerdict(t *testing.T, result kubeprobe.Result, message string) verdict {
 	t.Helper()
 	message = probe.Message([]byte(message))
@@ -87,7 +87,7 @@ func kubeletVerdict(t *testing.T, result kubeprobe.Result, message string) verdi
 	case kubeprobe.Failure:
 		return verdict{failure, message}
 	default:
-		t.Errorf("the kubelet's prober says %q without an error", result)
+		t.Errorf("the kubelet's prober returned %q without an error", result)
 		return verdict{nothing, message}
 	}
 }
@@ -97,7 +97,7 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 	t.Helper()
 	target, err := probe.Parse(spec, ip)
 	if err != nil {
-		return verdict{Judgement: refused, Message: err.Error()}
+		return verdict{Conclusion: rejected, Message: err.Error()}
 	}
 	target.Timeout = timeout
 	// Only network probes are compared here.
@@ -115,31 +115,31 @@ func seamarkVerdict(outcome probe.Outcome, err error) verdict {
 	}
 }
 
-// userAgentVersion is the version that this build of the kubelet's packages calls itself.
+// userAgentVersion returns the version of the kubelet's packages in this build.
 func userAgentVersion() string {
 	v := version.Get()
 	return fmt.Sprintf("%s.%s", v.Major, v.Minor)
 }
 
-// seen is what one side concludes, and what its server read of it.
+// seen is the verdict of one side and the requests that its server received.
 type seen struct {
 	Verdict  verdict
 	Requests []string
 }
 
-// sameWords says how far the two sides' messages are compared.
+// sameWords reports whether the messages of the two sides are compared.
 type sameWords bool
 
 const (
-	// verbatim compares them letter by letter, but for the addresses in them.
+	// verbatim compares the messages, except the addresses in them.
 	verbatim sameWords = true
-	// ownWords leaves them out: Seamark words that answer itself.
+	// ownWords does not compare the messages: Seamark has its own.
 	ownWords sameWords = false
 )
 
-// compare has both sides probe a server of their own, made by serve, and fails unless
-// both conclude want and send the same. It returns Seamark's side.
-func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, timeout time.Duration, want judgement, words sameWords) seen {
+// compare lets both sides probe a server of their own, created by serve. It checks that both
+// conclude want and send the same requests, and returns what Seamark's side did.
+func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, timeout time.Duration, want conclusion, words sameWords) seen {
 	t.Helper()
 	var theirs, ours seen
 	var both sync.WaitGroup
@@ -152,20 +152,20 @@ func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, tim
 		})
 	}
 	both.Wait()
-	if theirs.Verdict.Judgement != want {
-		t.Errorf("the kubelet says %+v, want %s", theirs.Verdict, want)
+	if theirs.Verdict.Conclusion != want {
+		t.Errorf("the kubelet returns %+v, want %s", theirs.Verdict, want)
 	}
 	full := ours
 	if !words || want == nothing {
 		theirs.Verdict.Message, ours.Verdict.Message = "", ""
 	}
 	if diff := cmp.Diff(theirs, ours); diff != "" {
-		t.Errorf("-kubelet +seamark:\n%s", diff)
+		t.Errorf("kubelet and Seamark differ (-kubelet +Seamark):\n%s", diff)
 	}
 	return full
 }
 
-// at is the probe of a server's port.
+// at returns the probe with the port of a server.
 func at(spec *corev1.Probe, port int32) *corev1.Probe {
 	spec = spec.DeepCopy()
 	switch {
@@ -179,15 +179,15 @@ func at(spec *corev1.Probe, port int32) *corev1.Probe {
 	return spec
 }
 
-// normal replaces what differs between two servers and two connections. How net/http words
-// the end of its timeout is chance: several of its goroutines notice, and one is first.
+// normal replaces what differs between servers and connections. The message of net/http about a
+// timeout is random: it depends on which of its goroutines notices first.
 func normal(text string, server *peer) string {
 	text = strings.ReplaceAll(text, server.address(), "SERVER")
 	text = regexp.MustCompile(`(127\.0\.0\.1|\[::1\]):\d+->`).ReplaceAllString(text, "CLIENT->")
 	return regexp.MustCompile(`(Get "[^"]*"): .*(deadline exceeded|timeout|request canceled|Client\.Timeout).*`).ReplaceAllString(text, "$1: TIMEOUT")
 }
 
-// spec is a probe with a handler and the least it needs.
+// spec returns a minimal probe with the handler.
 func spec(handler corev1.ProbeHandler) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: handler, TimeoutSeconds: 1}
 }
@@ -204,7 +204,7 @@ func path(path string) func(*corev1.HTTPGetAction) {
 	return func(a *corev1.HTTPGetAction) { a.Path = path }
 }
 
-// headers takes names and values in turn.
+// headers adds headers, given as alternating names and values.
 func headers(namesAndValues ...string) func(*corev1.HTTPGetAction) {
 	return func(a *corev1.HTTPGetAction) {
 		for i := 0; i < len(namesAndValues); i += 2 {
@@ -221,5 +221,5 @@ func grpcService(service string) *corev1.Probe {
 	return spec(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Service: &service}})
 }
 
-// errNoAnswer is what a test's runtime says when it can't tell.
+// errNoAnswer is the error of a test's runtime that has no result.
 var errNoAnswer = errors.New("connection lost")

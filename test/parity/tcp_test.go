@@ -13,7 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe/probetest"
 )
 
-// TestTCP connects to what listens and to what does not.
+// TestTCP connects to ports that accept connections and to ports that do not.
 func TestTCP(t *testing.T) {
 	serve := func(handle func(net.Conn)) func(*testing.T) *peer {
 		return silent(func(t *testing.T) string { return probetest.Serve(t, handle) })
@@ -22,18 +22,18 @@ func TestTCP(t *testing.T) {
 	cases := map[string]struct {
 		serve   func(*testing.T) *peer
 		timeout time.Duration
-		want    judgement
+		want    conclusion
 	}{
 		"waits for the client":        {serve(func(c net.Conn) { linger(c, nil, 0) }), ample, success},
 		"closes at once":              {short(), ample, success},
-		"greets":                      {serve(func(c net.Conn) { _, _ = c.Write([]byte("hello")) }), ample, success},
-		"accepts nothing":             {unread, ample, success},
+		"sends a greeting":            {serve(func(c net.Conn) { _, _ = c.Write([]byte("hello")) }), ample, success},
+		"never accepts":               {unread, ample, success},
 		"HTTP":                        {wire(say(ok)), ample, success},
 		"on IPv6":                     {onIPv6, ample, success},
 		"refused":                     {refusing(), ample, failure},
 		"refused on IPv6":             {silent(refusing6), ample, failure},
 		"a host that does not answer": {unanswering(), 300 * time.Millisecond, failure},
-		"no time at all":              {unanswering(), time.Nanosecond, failure},
+		"timeout of 1 ns":             {unanswering(), time.Nanosecond, failure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// refusing6 is a port of ::1 that is bound and on which nothing listens; of 127.0.0.1 on a
-// machine without IPv6.
+// refusing6 returns a bound port of ::1 that nothing listens on, or one of 127.0.0.1 if the machine
+// has no IPv6.
 func refusing6(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// agent is Seamark's worker in the same bubble as a bench, with one probe.
+// agent runs Seamark's worker with one probe in the same bubble as a bench.
 type agent struct {
 	*worker.Worker
 	start  time.Time
@@ -47,7 +47,7 @@ func newAgent(t *testing.T, spread float64) *agent {
 	return a
 }
 
-// sink lets states go.
+// sink discards states.
 type sink struct{}
 
 func (sink) ProbeChanged(worker.Change) {}
@@ -71,7 +71,7 @@ func (a *agent) times() string {
 	return strings.Join(a.runs, ", ")
 }
 
-// plan puts a probe in force.
+// plan plans the probe.
 func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
 	t.Helper()
 	a.SetPlan([]worker.Task{planned(t, spec)}, func() {})
@@ -92,34 +92,34 @@ func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 
 func podContainer() probeid.Container { return probeid.Container{PodUID: podUID, Name: container} }
 
-// containerRuns tells of a container that starts now.
+// containerRuns reports a container that starts now.
 func (a *agent) containerRuns(id string) {
 	a.ContainerChanged(podContainer(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
 	a.ContainersSynced()
 	synctest.Wait()
 }
 
-// TestTimes has both sides probe a container that runs, and compares when they do.
+// TestTimes checks that both sides probe a running container at the same times.
 func TestTimes(t *testing.T) {
 	delay := func(seconds int32) func(*corev1.Probe) {
 		return func(p *corev1.Probe) { p.InitialDelaySeconds = seconds }
 	}
 	cases := map[string]struct {
 		edit func(*corev1.Probe)
-		// took is how long each run takes, and err whether it gives no answer.
+		// took is the duration of each run, and err its error.
 		took []time.Duration
 		err  error
 		want string
 	}{
-		"at once and then every period":    {edit: delay(0), want: "0s c1, 10s c1, 20s c1, 30s c1"},
-		"another period":                   {edit: func(p *corev1.Probe) { p.PeriodSeconds = 12 }, want: "0s c1, 12s c1, 24s c1"},
-		"a delay of one period":            {edit: delay(10), want: "10s c1, 20s c1, 30s c1"},
-		"a delay of three periods":         {edit: delay(30), want: "30s c1"},
-		"runs that take long":              {edit: delay(0), took: []time.Duration{9 * time.Second, 9 * time.Second}, want: "0s c1, 10s c1, 20s c1, 30s c1"},
-		"a run that takes over a period":   {edit: delay(0), took: []time.Duration{13 * time.Second}, want: "0s c1, 13s c1, 20s c1, 30s c1"},
-		"a run that takes over two":        {edit: delay(0), took: []time.Duration{25 * time.Second}, want: "0s c1, 25s c1, 30s c1"},
-		"two runs that take over a period": {edit: delay(0), took: []time.Duration{13 * time.Second, 13 * time.Second}, want: "0s c1, 13s c1, 26s c1, 30s c1"},
-		"three runs for an answer":         {edit: func(p *corev1.Probe) { p.PeriodSeconds = 20 }, err: errNoAnswer, want: "0s c1, 0s c1, 0s c1, 20s c1, 20s c1, 20s c1"},
+		"immediately, then every period": {edit: delay(0), want: "0s c1, 10s c1, 20s c1, 30s c1"},
+		"other period":                   {edit: func(p *corev1.Probe) { p.PeriodSeconds = 12 }, want: "0s c1, 12s c1, 24s c1"},
+		"delay of one period":            {edit: delay(10), want: "10s c1, 20s c1, 30s c1"},
+		"delay of three periods":         {edit: delay(30), want: "30s c1"},
+		"long runs":                      {edit: delay(0), took: []time.Duration{9 * time.Second, 9 * time.Second}, want: "0s c1, 10s c1, 20s c1, 30s c1"},
+		"run longer than a period":       {edit: delay(0), took: []time.Duration{13 * time.Second}, want: "0s c1, 13s c1, 20s c1, 30s c1"},
+		"run longer than two periods":    {edit: delay(0), took: []time.Duration{25 * time.Second}, want: "0s c1, 25s c1, 30s c1"},
+		"two runs longer than a period":  {edit: delay(0), took: []time.Duration{13 * time.Second, 13 * time.Second}, want: "0s c1, 13s c1, 26s c1, 30s c1"},
+		"three runs without a result":    {edit: func(p *corev1.Probe) { p.PeriodSeconds = 20 }, err: errNoAnswer, want: "0s c1, 0s c1, 0s c1, 20s c1, 20s c1, 20s c1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestSpreadAfterStart has both sides start with many probes: the first of each comes at
-// random within one period.
+// TestSpreadAfterStart starts both sides with many probes. The first run of each is at a random
+// time within one period.
 func TestSpreadAfterStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
@@ -176,11 +176,11 @@ func TestSpreadAfterStart(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		if early := kubelet.count(); early == 0 || early == many {
-			t.Errorf("%d of the kubelet's %d probes have run after half a period", early, many)
+			t.Errorf("%d of the kubelet's %d probes ran within half a period", early, many)
 		}
 		pass(5*time.Second - 1)
 		if all := kubelet.count(); all != many {
-			t.Errorf("%d of the kubelet's %d probes have run after a period", all, many)
+			t.Errorf("%d of the kubelet's %d probes ran within a period", all, many)
 		}
 		for i, seamark := range agents {
 			if want := fmt.Sprint(time.Duration(i)*10*time.Second/many, " c1"); seamark.times() != want {

@@ -28,12 +28,12 @@ import (
 
 func https(a *corev1.HTTPGetAction) { a.Scheme = corev1.URISchemeHTTPS }
 
-// certificate makes a self-signed certificate, edited before it is signed.
+// certificate returns a self-signed certificate, edited before it is signed.
 func certificate(t *testing.T, edit func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatalf("make a key: %v", err)
+		t.Fatalf("generate a key: %v", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
@@ -45,13 +45,13 @@ func certificate(t *testing.T, edit func(*x509.Certificate)) tls.Certificate {
 	edit(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		t.Fatalf("make a certificate: %v", err)
+		t.Fatalf("create a certificate: %v", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// overTLS serves HTTP over TLS, HTTP/2 where h2 says so. It notes the protocol and the
-// header of each request.
+// overTLS serves HTTP over TLS, or HTTP/2 if h2 is set. It records the protocol and the headers of
+// each request.
 func overTLS(config func(*testing.T) *tls.Config, h2 bool, handle http.HandlerFunc) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
@@ -70,7 +70,7 @@ func overTLS(config func(*testing.T) *tls.Config, h2 bool, handle http.HandlerFu
 	}
 }
 
-// with is a TLS configuration with one certificate.
+// with returns a TLS configuration with one certificate.
 func with(edit func(*x509.Certificate), more ...func(*tls.Config)) func(*testing.T) *tls.Config {
 	return func(t *testing.T) *tls.Config {
 		t.Helper()
@@ -86,45 +86,45 @@ func valid(*x509.Certificate) {}
 
 func yes(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
-// TestTLS serves any certificate and many protocols.
+// TestTLS probes servers with various certificates and protocols.
 func TestTLS(t *testing.T) {
 	most := func(version uint16) func(*tls.Config) {
 		return func(c *tls.Config) { c.MaxVersion = version }
 	}
 	cases := map[string]struct {
 		serve func(*testing.T) *peer
-		want  judgement
+		want  conclusion
 	}{
-		"self-signed":    {overTLS(with(valid), false, yes), success},
-		"expired":        {overTLS(with(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), false, yes), success},
-		"not yet valid":  {overTLS(with(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), false, yes), success},
-		"another name":   {overTLS(with(func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"x.example.com"} }), false, yes), success},
-		"no name at all": {overTLS(with(func(c *x509.Certificate) { c.IPAddresses, c.Subject = nil, pkix.Name{} }), false, yes), success},
-		"for clients only": {overTLS(with(func(c *x509.Certificate) {
+		"self-signed":   {overTLS(with(valid), false, yes), success},
+		"expired":       {overTLS(with(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), false, yes), success},
+		"not yet valid": {overTLS(with(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), false, yes), success},
+		"other name":    {overTLS(with(func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"x.example.com"} }), false, yes), success},
+		"no name":       {overTLS(with(func(c *x509.Certificate) { c.IPAddresses, c.Subject = nil, pkix.Name{} }), false, yes), success},
+		"client certificate": {overTLS(with(func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		}), false, yes), success},
-		"TLS 1.3":                 {overTLS(with(valid, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }), false, yes), success},
-		"TLS 1.2":                 {overTLS(with(valid, most(tls.VersionTLS12)), false, yes), success},
-		"TLS 1.1":                 {overTLS(with(valid, most(tls.VersionTLS11)), false, yes), failure},
-		"TLS 1.0":                 {overTLS(with(valid, most(tls.VersionTLS10)), false, yes), failure},
-		"wants a client":          {overTLS(with(valid, func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }), false, yes), success},
-		"HTTP/2":                  {overTLS(with(valid), true, yes), success},
-		"HTTP/2, failed":          {overTLS(with(valid), true, statusOf(500)), failure},
-		"HTTP/2, 204":             {overTLS(with(valid), true, statusOf(204)), success},
-		"HTTP/2, 399":             {overTLS(with(valid), true, statusOf(399)), success},
-		"HTTP/2, 600":             {overTLS(with(valid), true, statusOf(600)), failure},
-		"HTTP/2, huge":            {overTLS(with(valid), true, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) }), success},
-		"HTTP/2, redirect":        {overTLS(with(valid), true, redirectOnce("/b")), success},
-		"HTTP/2, elsewhere":       {overTLS(with(valid), true, redirectOnce("https://example.com/")), success},
-		"HTTP/2, stream reset":    {overTLS(with(valid), true, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), failure},
-		"HTTP/2, body reset":      {overTLS(with(valid), true, abortInBody), nothing},
-		"HTTP/1.1, body reset":    {overTLS(with(valid), false, abortInBody), nothing},
-		"plain HTTP":              {plain(say("HTTP/1.1 400 Bad\r\n\r\nClient sent plain")), failure},
-		"nonsense for TLS":        {plain(say("nonsense")), failure},
-		"closes in the handshake": {plain(say("")), failure},
-		"resets the handshake":    {plain(reset), failure},
-		"refused":                 {refusing(), failure},
-		"silent in the handshake": {plain(linger), failure},
+		"TLS 1.3":                       {overTLS(with(valid, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }), false, yes), success},
+		"TLS 1.2":                       {overTLS(with(valid, most(tls.VersionTLS12)), false, yes), success},
+		"TLS 1.1":                       {overTLS(with(valid, most(tls.VersionTLS11)), false, yes), failure},
+		"TLS 1.0":                       {overTLS(with(valid, most(tls.VersionTLS10)), false, yes), failure},
+		"requests a client certificate": {overTLS(with(valid, func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }), false, yes), success},
+		"HTTP/2":                        {overTLS(with(valid), true, yes), success},
+		"HTTP/2, failed":                {overTLS(with(valid), true, statusOf(500)), failure},
+		"HTTP/2, 204":                   {overTLS(with(valid), true, statusOf(204)), success},
+		"HTTP/2, 399":                   {overTLS(with(valid), true, statusOf(399)), success},
+		"HTTP/2, 600":                   {overTLS(with(valid), true, statusOf(600)), failure},
+		"HTTP/2, huge":                  {overTLS(with(valid), true, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) }), success},
+		"HTTP/2, redirect":              {overTLS(with(valid), true, redirectOnce("/b")), success},
+		"HTTP/2, elsewhere":             {overTLS(with(valid), true, redirectOnce("https://example.com/")), success},
+		"HTTP/2, stream reset":          {overTLS(with(valid), true, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), failure},
+		"HTTP/2, body reset":            {overTLS(with(valid), true, abortInBody), nothing},
+		"HTTP/1.1, body reset":          {overTLS(with(valid), false, abortInBody), nothing},
+		"plain HTTP":                    {plain(say("HTTP/1.1 400 Bad\r\n\r\nClient sent plain")), failure},
+		"invalid TLS":                   {plain(say("nonsense")), failure},
+		"closes in the handshake":       {plain(say("")), failure},
+		"resets the handshake":          {plain(reset), failure},
+		"refused":                       {refusing(), failure},
+		"silent in the handshake":       {plain(linger), failure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestTLS(t *testing.T) {
 			switch name {
 			case "silent in the handshake":
 				timeout = time.Second
-			case "resets the handshake", "nonsense for TLS", "closes in the handshake":
-				// At which call the client hears of it is chance.
+			case "resets the handshake", "invalid TLS", "closes in the handshake":
+				// Which call of the client fails is random.
 				words = ownWords
 			}
 			compare(t, httpGet(https, headers("Host", "game.example.com", "X-Game", "a")), tc.serve, timeout, tc.want, words)
@@ -142,14 +142,14 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSDemandsClient has a server that wants a certificate of its client, of which
-// TLS 1.3 tells only after the handshake: at which call is chance.
+// TestTLSDemandsClient probes a server that requires a client certificate. With TLS 1.3, the error
+// comes after the handshake: which call of the client fails is random.
 func TestTLSDemandsClient(t *testing.T) {
 	demand := func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }
 	compare(t, httpGet(https), overTLS(with(valid, demand), false, yes), ample, failure, ownWords)
 }
 
-// TestHTTPToTLS asks a TLS server for plain HTTP.
+// TestHTTPToTLS sends plain HTTP to a TLS server.
 func TestHTTPToTLS(t *testing.T) {
 	compare(t, httpGet(), overTLS(with(valid), true, yes), ample, failure, verbatim)
 }
@@ -175,7 +175,7 @@ func abortInBody(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// plain answers without TLS after the client's first bytes.
+// plain responds without TLS after the client's first bytes.
 func plain(reply answer) func(*testing.T) *peer {
 	return silent(func(t *testing.T) string {
 		return probetest.Serve(t, func(conn net.Conn) {

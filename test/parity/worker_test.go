@@ -18,12 +18,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// period is that of the probes in a script. What happens to containers and probes happens
-// halfway between two probes.
+// period is the period of the probes in a script. Containers and probes change halfway between
+// two runs.
 const period = 2 * time.Second
 
-// pair is the kubelet's worker and Seamark's judge of one probe, which get the same
-// outcomes, probe for probe.
+// pair is the kubelet's worker and Seamark's evaluation of one probe, which get the same outcomes.
 type pair struct {
 	*bench
 	t     *testing.T
@@ -33,19 +32,19 @@ type pair struct {
 
 	containers int
 	running    bool
-	// held is set while the kubelet's worker waits for a new container.
+	// held is true while the kubelet's worker waits for a new container.
 	held bool
-	// last is the newest outcome; breaks asks that the next one differs from it.
+	// last is the latest outcome. If breaks is set, the next one must differ from it.
 	last   bool
 	breaks bool
 	log    []string
 }
 
-// FuzzWorker plays scripts of outcomes, container restarts and edits to both sides. Both
-// must run their probes at the same times and change their states at the same probes.
+// FuzzWorker runs scripts of outcomes, container restarts and edits on both sides. Both must run
+// their probes at the same times and change their states at the same runs.
 //
-// The first four bytes are the kind of probe, its thresholds and its initial delay; each
-// byte after them is a period, as step reads it.
+// The first four bytes are the kind of probe, its thresholds and its initial delay. Each following
+// byte is one period, as decoded by step.
 func FuzzWorker(f *testing.F) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -95,7 +94,7 @@ func (p *pair) end() {
 	synctest.Wait()
 }
 
-// step reads one byte: what happens now, and what the next probe says.
+// step decodes one byte: what happens now, and the outcome of the next run.
 func (p *pair) step(op byte) {
 	if p.held {
 		p.restart()
@@ -123,9 +122,8 @@ func (p *pair) step(op byte) {
 	pass(period / 2)
 }
 
-// restart has a new container run. The kubelet counts outcomes on from the old one, which
-// Seamark does not: so the next outcome is made to break the streak (see
-// TestStreakAcrossRestart).
+// restart starts a new container. The kubelet continues to count from the old container, Seamark
+// does not. Therefore the next outcome breaks the streak (see TestStreakAcrossRestart).
 func (p *pair) restart() {
 	p.containers++
 	p.running, p.breaks, p.held = true, p.containers > 1, false
@@ -144,8 +142,8 @@ func (p *pair) stop() {
 	p.note("container %s ends", p.id())
 }
 
-// edit changes the command and the thresholds. The kubelet's pods do not allow that, so
-// its side gets another worker.
+// edit changes the command and the thresholds. The kubelet's side gets another worker, because pods
+// do not allow that.
 func (p *pair) edit(successes, failures int32) {
 	p.end()
 	spec := execProbe(func(e *corev1.Probe) {
@@ -165,13 +163,13 @@ func (p *pair) edit(successes, failures int32) {
 	pass(period / 2)
 }
 
-// check has Seamark run what is due, with the outcome that the kubelet got, and compares.
+// check runs Seamark's probe if it is due, with the outcome of the kubelet's, and compares both.
 func (p *pair) check(before, after int, outcome error) {
 	p.t.Helper()
 	now := time.Now()
 	due, ok := p.judge.Due()
 	ran, want := after > before, ok && !due.After(now)
-	p.note("%s: the kubelet runs its probe: %t, answer: %v", now.Sub(p.start), ran, outcome)
+	p.note("%s: the kubelet runs its probe: %t, outcome: %v", now.Sub(p.start), ran, outcome)
 	if ran != want {
 		p.t.Errorf("after %s the kubelet's probe runs: %t, Seamark's: %t", now.Sub(p.start), ran, want)
 	}
@@ -188,9 +186,9 @@ func (p *pair) check(before, after int, outcome error) {
 	}
 	p.note("    %s", theirs)
 	if theirs != ours {
-		p.t.Errorf("after %s the kubelet says %s, Seamark %s", now.Sub(p.start), theirs, ours)
+		p.t.Errorf("after %s the kubelet's state is %s, Seamark's is %s", now.Sub(p.start), theirs, ours)
 	}
-	// A failed liveness probe and a decided startup probe wait for the next container.
+	// A failed liveness probe and a completed startup probe wait for the next container.
 	p.held = p.running && (p.kind == liveness && theirs == "Failed" || p.kind == startup && theirs != "Unknown")
 }
 
