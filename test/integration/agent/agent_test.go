@@ -126,9 +126,9 @@ func TestContainerChanges(t *testing.T) {
 				t.Errorf("transition times: %s, then %s", first.LastTransitionTime, ended.LastTransitionTime)
 			}
 			runs := w.ran("yes")
-			w.setAnswer("yes", answer{stdout: "ranAgain"})
+			w.setAnswer("yes", answer{stdout: "again"})
 			w.run("p")
-			w.reported("p yes", succeeded, "ranAgain")
+			w.reported("p yes", succeeded, "again")
 			if runs == w.ran("yes") {
 				t.Error("state Succeeded without a run")
 			}
@@ -141,7 +141,7 @@ func TestContainerChanges(t *testing.T) {
 			w.reported("p yes", failed, "late")
 			want := []string{
 				"p Failed m#yes: late", "p Failed m#yes: the container is not running: exited with code 7",
-				"p Succeeded m#yes: ranAgain", "p Succeeded m#yes: ok",
+				"p Succeeded m#yes: again", "p Succeeded m#yes: ok",
 			}
 			w.eventually(func() (bool, string) {
 				diff := cmp.Diff(want, slices.Sorted(slices.Values(w.events())))

@@ -99,7 +99,7 @@ func TestChartBesideOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
 	// The release that owns the cluster's CRDs.
-	h.run("install", "kruise", chart, "--namespace", "kruise-env.SystemNamespace", "--create-namespace", "--take-ownership", "--force-conflicts")
+	h.run("install", "kruise", chart, "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--force-conflicts")
 	w.must(w.client.Create(t.Context(), game(w.namespace)))
 
 	seamark := []string{"seamark", "charts/seamark", "--namespace", env.SystemNamespace}
@@ -120,9 +120,9 @@ func TestChartBesideOpenKruise(t *testing.T) {
 		crd.Name = name
 		w.must(w.client.Patch(t.Context(), crd, env.MergePatch(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)))
 	}
-	h.run("upgrade", "kruise", chart, "--namespace", "kruise-env.SystemNamespace", "--reuse-values", "--set", "crds.managed=false")
+	h.run("upgrade", "kruise", chart, "--namespace", "kruise-system", "--reuse-values", "--set", "crds.managed=false")
 	w.crdIs("seamark", true)
-	h.run("uninstall", "kruise", "--namespace", "kruise-env.SystemNamespace")
+	h.run("uninstall", "kruise", "--namespace", "kruise-system")
 	w.crdIs("seamark", true)
 	h.run("uninstall", "seamark", "--namespace", env.SystemNamespace, "--no-hooks")
 	w.crdIs("seamark", true)
