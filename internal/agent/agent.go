@@ -130,7 +130,7 @@ func New(options Options) (*Agent, error) {
 // callbacks hands what the tracker tells on to the worker.
 func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
-		OnChange: func(c cri.Container) {
+		OnChange: func(c cri.Instance) {
 			if pod, planned := a.reporter.podName(c.PodUID); planned {
 				a.options.Log.V(logging.Decisions).Info("Container changed", "pod", pod.String(), "container", c.Name,
 					"containerID", c.ID, "running", c.Running)

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cri is the agent's narrow view of the container runtime: it runs commands in
-// containers, and knows which containers run and since when.
+// Package cri is the agent's client of the container runtime: it executes commands in
+// containers and tracks which containers run and since when.
 package cri
 
 import (
@@ -23,32 +23,33 @@ import (
 )
 
 const (
-	// maxMessageBytes is the longest message taken from the runtime: twice the 16 MiB
-	// which containerd keeps of one stream of a command, and its envelope.
+	// maxMessageBytes is the maximum size of a message from the runtime: containerd keeps up
+	// to 16 MiB each of a command's stdout and stderr.
 	maxMessageBytes = 33 << 20
-	// callTimeout bounds the calls that ask the runtime for what it knows.
+	// callTimeout limits all calls except ExecSync and the event stream.
 	callTimeout = 30 * time.Second
 )
 
-// Client speaks to one container runtime over its socket. It connects again by itself
-// when the runtime restarts. Its methods may be called from many goroutines.
+// Client is a client of one container runtime. It reconnects when the runtime restarts. Its
+// methods are safe for concurrent use.
 type Client struct {
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
 }
 
-// Dial connects to the runtime at an endpoint, unix:///path or a bare path, and returns
-// once it has answered. None within 30 seconds, or before ctx ends, is an error that says
-// what hindered it; a server without the CRI v1 is one at once. Where called is not nil, it is
-// called after each call to the runtime, from many goroutines, with the method's short
-// name, how long the answer took, and its error. Of a stream that is its opening.
-func Dial(ctx context.Context, endpoint string, called func(method string, took time.Duration, err error)) (*Client, error) {
+// Dial connects to the runtime at an endpoint, unix:///path or an absolute path, and returns
+// when the runtime has answered. It fails if the runtime does not answer within 30 seconds or
+// before ctx ends, and at once if the server does not implement CRI v1. If observe is not
+// nil, it is called after each call to the runtime, concurrently, with the method name
+// without its service, the duration and the error. For a stream, it is called when the stream
+// has been opened.
+func Dial(ctx context.Context, endpoint string, observe func(method string, took time.Duration, err error)) (*Client, error) {
 	endpoint, err := endpointOf(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	if called == nil {
-		called = func(string, time.Duration, error) {}
+	if observe == nil {
+		observe = func(string, time.Duration, error) {}
 	}
 	conn, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -59,27 +60,27 @@ func Dial(ctx context.Context, endpoint string, called func(method string, took 
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			start := time.Now()
 			err := invoke(ctx, method, request, reply, cc, options...)
-			called(path.Base(method), time.Since(start), err)
+			observe(path.Base(method), time.Since(start), err)
 			return err
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 			start := time.Now()
 			stream, err := open(ctx, desc, cc, method, options...)
-			called(path.Base(method), time.Since(start), err)
+			observe(path.Base(method), time.Since(start), err)
 			return stream, err
 		}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the runtime at %s: %w", endpoint, err)
+		return nil, fmt.Errorf("create client of container runtime at %s: %w", endpoint, err)
 	}
 	client := &Client{conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn)}
 	if _, err := client.version(ctx, grpc.WaitForReady(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("dial the runtime at %s: %w", endpoint, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("connect to container runtime at %s: %w", endpoint, err), conn.Close())
 	}
 	return client, nil
 }
 
-// connectParams tries a local socket again soon: a restart takes a runtime seconds.
+// connectParams retries quickly: a runtime restarts within seconds.
 func connectParams() grpc.ConnectParams {
 	return grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
@@ -87,10 +88,10 @@ func connectParams() grpc.ConnectParams {
 	}
 }
 
-// Close ends the connection and all calls on it.
+// Close closes the connection and ends all calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Connected reports whether the runtime was there when last heard of.
+// Connected reports whether the connection was usable when it was last used.
 func (c *Client) Connected() bool {
 	state := c.conn.GetState()
 	return state == connectivity.Ready || state == connectivity.Idle
@@ -104,16 +105,16 @@ func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (strin
 	defer cancel()
 	response, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{}, options...)
 	if err != nil {
-		return "", fmt.Errorf("ask for the runtime's version: %w", err)
+		return "", fmt.Errorf("get version of container runtime: %w", err)
 	}
 	return response.GetRuntimeName() + " " + response.GetRuntimeVersion(), nil
 }
 
-// ExecSync runs a command in a container and returns what it wrote and how it exited.
-// The runtime ends the command after the timeout, counted in whole seconds. An error
-// wraps context.DeadlineExceeded when the command timed out: when the runtime says so,
-// and when ctx reaches its deadline while the runtime is at work. It does not when the
-// call never reached the runtime, of which nothing about the container follows.
+// ExecSync executes a command in a container and returns its output and exit code. The
+// runtime ends the command after the timeout, rounded up to whole seconds. The error wraps
+// context.DeadlineExceeded if the command timed out: if the runtime reports it, or if ctx
+// reaches its deadline while the runtime executes the command. It does not if the call never
+// reached the runtime, because that is no result of the command.
 func (c *Client) ExecSync(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error) {
 	var runtime peer.Peer
 	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
@@ -127,14 +128,14 @@ func (c *Client) ExecSync(ctx context.Context, containerID string, command []str
 	case status.Code(err) != codes.DeadlineExceeded && !expired(ctx):
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
 	case runtime.Addr == nil:
-		return nil, nil, 0, fmt.Errorf("exec in container %s: the runtime was not reached: %w", containerID, err)
+		return nil, nil, 0, fmt.Errorf("exec in container %s: container runtime is unreachable: %w", containerID, err)
 	default:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w: %s", containerID, context.DeadlineExceeded, status.Convert(err).Message())
 	}
 }
 
-// expired tells whether the deadline has passed. The runtime has it too, and what it answers
-// to it may arrive before the context here has ended.
+// expired reports whether the deadline of ctx has passed. The runtime has the same deadline,
+// and its error may arrive before ctx has ended.
 func expired(ctx context.Context) bool {
 	deadline, set := ctx.Deadline()
 	return set && !time.Now().Before(deadline)
@@ -151,25 +152,25 @@ func (c *Client) list(ctx context.Context) ([]*runtimeapi.Container, error) {
 	return response.GetContainers(), nil
 }
 
-// status returns what the runtime knows of a container, nil if it knows of none.
+// status returns the status of a container, or nil if the container does not exist.
 func (c *Client) status(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	response, err := c.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if status.Code(err) == codes.NotFound {
-		return nil, nil //nolint:nilnil // a container that is gone is an answer
+		return nil, nil //nolint:nilnil // a missing container is not an error
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the status of container %s: %w", id, err)
+		return nil, fmt.Errorf("get status of container %s: %w", id, err)
 	}
 	return response.GetStatus(), nil
 }
 
-// events opens the stream of container events. It ends with ctx.
+// events opens the stream of container events, which ends with ctx.
 func (c *Client) events(ctx context.Context) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error) {
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("open the stream of container events: %w", err)
+		return nil, fmt.Errorf("open stream of container events: %w", err)
 	}
 	return stream, nil
 }

@@ -30,15 +30,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ exec.Runner = (*Client)(nil)
 
-// patience bounds what should come soon.
+// patience is the timeout of operations that should complete soon.
 const patience = 20 * time.Second
 
 // dial connects to a runtime until the test ends.
-func dial(t *testing.T, socket string, called func(string, time.Duration, error)) *Client {
+func dial(t *testing.T, socket string, observe func(string, time.Duration, error)) *Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client, err := Dial(ctx, socket, called)
+	client, err := Dial(ctx, socket, observe)
 	if err != nil {
 		t.Fatalf("Dial: %v", err)
 	}
@@ -60,15 +60,15 @@ func serveNothing(t *testing.T) string {
 	return socket
 }
 
-func TestDialRefuses(t *testing.T) {
+func TestDialErrors(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.sock")
 	cases := map[string]struct {
 		endpoint string
-		says     []string
+		want     []string
 	}{
-		"nothing there": {endpoint: "unix://" + none, says: []string{none, "no such file"}},
-		"no CRI":        {endpoint: serveNothing(t), says: []string{"runtime.v1.RuntimeService"}},
-		"no endpoint":   {endpoint: "", says: []string{"unix:///path"}},
+		"no socket":   {endpoint: "unix://" + none, want: []string{none, "no such file"}},
+		"no CRI":      {endpoint: serveNothing(t), want: []string{"runtime.v1.RuntimeService"}},
+		"no endpoint": {endpoint: "", want: []string{"unix:///path"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,28 +79,28 @@ func TestDialRefuses(t *testing.T) {
 				_ = client.Close()
 				t.Fatal("Dial succeeded")
 			}
-			for _, part := range tc.says {
+			for _, part := range tc.want {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("error %q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
 	}
 }
 
-func TestDialWaitsForTheRuntime(t *testing.T) {
+func TestDialWaitsForRuntime(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	runtime.Stop()
-	dialled := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		client, err := Dial(t.Context(), runtime.Socket(), nil)
 		if err == nil {
 			err = client.Close()
 		}
-		dialled <- err
+		done <- err
 	}()
 	runtime.Start()
-	if err := <-dialled; err != nil {
+	if err := <-done; err != nil {
 		t.Errorf("Dial: %v", err)
 	}
 }
@@ -116,19 +116,19 @@ func TestClientVersion(t *testing.T) {
 	}
 }
 
-// ran is all that one command came to.
-type ran struct {
+// execResult is the result of a command.
+type execResult struct {
 	Stdout, Stderr string
 	ExitCode       int32
 }
 
 func TestExecSync(t *testing.T) {
 	big := strings.Repeat("x", 16<<20)
-	cases := map[string]ran{
-		"success":                 {Stdout: "idle\n"},
-		"failure":                 {Stdout: "a", Stderr: "b", ExitCode: 3},
-		"16 MiB in each":          {Stdout: big, Stderr: big},
-		"bytes that are no UTF-8": {Stdout: "\xff\xfe\x00"},
+	cases := map[string]execResult{
+		"success":           {Stdout: "idle\n"},
+		"failure":           {Stdout: "a", Stderr: "b", ExitCode: 3},
+		"16 MiB per stream": {Stdout: big, Stderr: big},
+		"invalid UTF-8":     {Stdout: "\xff\xfe\x00"},
 	}
 	for name, want := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,31 +148,31 @@ func TestExecSync(t *testing.T) {
 			}
 			request := <-requests
 			if diff := cmp.Diff([]string{"a", "b"}, request.GetCmd()); diff != "" || request.GetContainerId() != "c1" || request.GetTimeout() != 2 {
-				t.Errorf("ran %v in %s with timeout %d s, want a b in c1 with 2 s", request.GetCmd(), request.GetContainerId(), request.GetTimeout())
+				t.Errorf("executed %v in %s with timeout %d s, want a b in c1 with 2 s", request.GetCmd(), request.GetContainerId(), request.GetTimeout())
 			}
 		})
 	}
 }
 
 func TestExecSyncErrors(t *testing.T) {
-	refuse := func(code codes.Code) critest.Exec {
+	fail := func(code codes.Code) critest.ExecFunc {
 		return func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
-			return nil, status.Error(code, "says the runtime")
+			return nil, status.Error(code, "error of the runtime")
 		}
 	}
 	cases := map[string]struct {
-		exec     critest.Exec
+		exec     critest.ExecFunc
 		timedOut bool
 	}{
-		"the runtime ended the command": {exec: refuse(codes.DeadlineExceeded), timedOut: true},
-		"the runtime overruns": {timedOut: true, exec: func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		"runtime ended the command": {exec: fail(codes.DeadlineExceeded), timedOut: true},
+		"runtime exceeds the timeout": {timedOut: true, exec: func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 			<-ctx.Done()
 			return nil, errors.New("too late")
 		}},
-		"no such container":          {exec: refuse(codes.NotFound)},
-		"no such program":            {exec: refuse(codes.Unknown)},
-		"the runtime is going":       {exec: refuse(codes.Unavailable)},
-		"the runtime ended its call": {exec: refuse(codes.Canceled)},
+		"no such container":         {exec: fail(codes.NotFound)},
+		"no such program":           {exec: fail(codes.Unknown)},
+		"runtime is unavailable":    {exec: fail(codes.Unavailable)},
+		"runtime canceled the call": {exec: fail(codes.Canceled)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,10 +189,9 @@ func TestExecSyncErrors(t *testing.T) {
 	}
 }
 
-// TestExecSyncOfALostRuntime tells apart a runtime that runs the command too long from
-// one that never got it: gone, or there and not answering.
-func TestExecSyncOfALostRuntime(t *testing.T) {
-	for name, mute := range map[string]bool{"gone": false, "mute": true} {
+// The error of an unreachable runtime is not a timeout of the command.
+func TestExecSyncWithUnreachableRuntime(t *testing.T) {
+	for name, unresponsive := range map[string]bool{"stopped": false, "unresponsive": true} {
 		t.Run(name, func(t *testing.T) {
 			runtime := critest.New(t, critest.Streamed)
 			client := dial(t, runtime.Socket(), nil)
@@ -201,12 +200,12 @@ func TestExecSyncOfALostRuntime(t *testing.T) {
 			defer cancel()
 			for state := client.conn.GetState(); state != connectivity.Idle; state = client.conn.GetState() {
 				if !client.conn.WaitForStateChange(ctx, state) {
-					t.Fatalf("the client is still %s", state)
+					t.Fatalf("connection is still %s", state)
 				}
 			}
-			says := "connect: no such file"
-			if mute {
-				says = "the runtime was not reached"
+			want := "connect: no such file"
+			if unresponsive {
+				want = "container runtime is unreachable"
 				listener, err := net.Listen("unix", runtime.Socket())
 				if err != nil {
 					t.Fatalf("listen: %v", err)
@@ -216,14 +215,14 @@ func TestExecSyncOfALostRuntime(t *testing.T) {
 			ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, time.Second)
-			if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
-				t.Errorf("error %v, want %q and no timeout", err, says)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q and no timeout", err, want)
 			}
 		})
 	}
 }
 
-func TestDialCountsCalls(t *testing.T) {
+func TestDialObservesCalls(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	var mu sync.Mutex
 	calls := map[string]int{}
@@ -244,9 +243,9 @@ func TestDialCountsCalls(t *testing.T) {
 	defer mu.Unlock()
 	want := map[string]int{"Version": 1, "ExecSync": 2}
 	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Errorf("calls counted (-want +got):\n%s", diff)
+		t.Errorf("observed calls (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
-		t.Errorf("calls made (-want +got):\n%s", diff)
+		t.Errorf("calls of the runtime (-want +got):\n%s", diff)
 	}
 }

@@ -15,48 +15,48 @@ import (
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
-// The labels by which the kubelet tells its containers.
+// Labels that the kubelet sets on its containers.
 const (
 	labelPodUID    = "io.kubernetes.pod.uid"
 	labelContainer = "io.kubernetes.container.name"
 )
 
-// maxReasonBytes bounds Container.Reason.
+// maxReasonBytes is the maximum length of Instance.Reason.
 const maxReasonBytes = 512
 
-// Container is the newest start of one container of a pod. A container that the runtime
-// has made and not started yet does not count: until it has, the start before it does.
-type Container struct {
+// Instance is the most recent instance of one container of a pod. Each restart of the
+// container is a new instance. An instance that is created but not started does not count.
+type Instance struct {
 	probeid.Container
-	// ID is the runtime's name of this start. Every restart has its own.
+	// ID is the container ID in the runtime.
 	ID string
-	// Running is whether it runs.
+	// Running is whether the instance runs.
 	Running bool
-	// StartedAt is when it started.
+	// StartedAt is when the instance started.
 	StartedAt time.Time
-	// Reason says why it does not run, such as "exited with code 1"; empty while it does.
-	// It has at most 512 bytes.
+	// Reason is why the instance does not run, such as "exited with code 1". It is empty while
+	// the instance runs and has at most 512 bytes.
 	Reason string
 }
 
-// start is a container with its place among the starts of the same one.
-type start struct {
-	Container
+// orderedInstance is an instance with its order among the instances of its container.
+type orderedInstance struct {
+	Instance
 	createdAt int64
 	attempt   uint32
 }
 
-// olderThan orders the starts of one container. The kubelet counts attempts from what is
-// left of earlier ones, so the time decides first.
-func (s start) olderThan(other start) bool {
-	if s.createdAt != other.createdAt {
-		return s.createdAt < other.createdAt
+// olderThan orders the instances of one container. The kubelet derives attempts from the
+// instances that still exist, so that the creation time is compared first.
+func (i orderedInstance) olderThan(other orderedInstance) bool {
+	if i.createdAt != other.createdAt {
+		return i.createdAt < other.createdAt
 	}
-	return s.attempt < other.attempt
+	return i.attempt < other.attempt
 }
 
-// described is what lists and statuses of containers have in common.
-type described interface {
+// description is what list entries and statuses of containers have in common.
+type description interface {
 	GetId() string
 	GetState() runtimeapi.ContainerState
 	GetCreatedAt() int64
@@ -64,48 +64,49 @@ type described interface {
 	GetLabels() map[string]string
 }
 
-// keyOf tells whose start it is. It reports false for what is no container of the kubelet.
-func keyOf(d described) (probeid.Container, bool) {
+// keyOf returns the container of an instance. It returns false if the kubelet did not create it.
+func keyOf(d description) (probeid.Container, bool) {
 	labels := d.GetLabels()
 	key := probeid.Container{PodUID: types.UID(labels[labelPodUID]), Name: labels[labelContainer]}
 	return key, key.PodUID != "" && key.Name != ""
 }
 
-// startOf reads a start. It reports false for what is no container of the kubelet, has
-// not started, or is in a state that the runtime itself does not know.
-func startOf(d described) (start, bool) {
+// instanceOf returns an instance. It returns false if the kubelet did not create it, if it has
+// not started, or if its state is unknown to the runtime.
+func instanceOf(d description) (orderedInstance, bool) {
 	key, ok := keyOf(d)
 	if !ok {
-		return start{}, false
+		return orderedInstance{}, false
 	}
 	state := d.GetState()
 	if state != runtimeapi.ContainerState_CONTAINER_RUNNING && state != runtimeapi.ContainerState_CONTAINER_EXITED {
-		return start{}, false
+		return orderedInstance{}, false
 	}
-	return start{
-		Container: Container{Container: key, ID: d.GetId(), Running: state == runtimeapi.ContainerState_CONTAINER_RUNNING},
+	return orderedInstance{
+		Instance:  Instance{Container: key, ID: d.GetId(), Running: state == runtimeapi.ContainerState_CONTAINER_RUNNING},
 		createdAt: d.GetCreatedAt(),
 		attempt:   d.GetMetadata().GetAttempt(),
 	}, true
 }
 
-// detailedOf reads a start from its status, with all that is known of it.
-func detailedOf(status *runtimeapi.ContainerStatus) (start, bool) {
-	s, ok := startOf(status)
+// detailedInstanceOf returns an instance with its start time and reason, which only a status
+// contains.
+func detailedInstanceOf(status *runtimeapi.ContainerStatus) (orderedInstance, bool) {
+	instance, ok := instanceOf(status)
 	if !ok {
-		return start{}, false
+		return orderedInstance{}, false
 	}
 	if status.GetStartedAt() > 0 {
-		s.StartedAt = time.Unix(0, status.GetStartedAt())
+		instance.StartedAt = time.Unix(0, status.GetStartedAt())
 	}
-	if !s.Running {
-		s.Reason = reasonOf(status)
+	if !instance.Running {
+		instance.Reason = reasonOf(status)
 	}
-	return s, true
+	return instance, true
 }
 
-// reasonOf says why a container has ended. Completed and Error are left out: they repeat
-// the exit code.
+// reasonOf returns why a container has ended. It omits the reasons Completed and Error, which
+// repeat the exit code.
 func reasonOf(status *runtimeapi.ContainerStatus) string {
 	reason := fmt.Sprintf("exited with code %d", status.GetExitCode())
 	var more []string
@@ -121,51 +122,52 @@ func reasonOf(status *runtimeapi.ContainerStatus) string {
 	return text.Truncate(reason, maxReasonBytes)
 }
 
-// table is the newest start of each container on the node.
-type table map[probeid.Container]start
+// instances contains the most recent instance of each container on the node.
+type instances map[probeid.Container]orderedInstance
 
-// put takes note of a start and reports whether that changes what is known. A start
-// older than the known one changes nothing, nor does one that ran before it ended:
-// statuses may arrive out of order.
-func (t table) put(s start) bool {
-	known, ok := t[s.Container.Container]
+// put records an instance and reports whether it is new or has changed. It ignores instances
+// older than the known one, and the running state of an instance that is known to have ended,
+// because statuses may arrive out of order.
+func (m instances) put(instance orderedInstance) bool {
+	known, ok := m[instance.Container]
 	switch {
-	case ok && known.ID == s.ID && !known.Running && s.Running,
-		ok && known.ID != s.ID && s.olderThan(known),
-		ok && known.Container == s.Container:
+	case ok && known.ID == instance.ID && !known.Running && instance.Running,
+		ok && known.ID != instance.ID && instance.olderThan(known),
+		ok && known.Instance == instance.Instance:
 		return false
 	}
-	t[s.Container.Container] = s
+	m[instance.Container] = instance
 	return true
 }
 
-// remove forgets the start of that ID and tells whose it was.
-func (t table) remove(id string) (probeid.Container, bool) {
-	for key, known := range t {
+// remove removes the instance with the ID and returns its container.
+func (m instances) remove(id string) (probeid.Container, bool) {
+	for key, known := range m {
 		if known.ID == id {
-			delete(t, key)
+			delete(m, key)
 			return key, true
 		}
 	}
 	return probeid.Container{}, false
 }
 
-// knows reports whether all that a list says of a start is known.
-func (t table) knows(listed start) bool {
-	known, ok := t[listed.Container.Container]
+// knows reports whether a list entry adds nothing to the known instance.
+func (m instances) knows(listed orderedInstance) bool {
+	known, ok := m[listed.Container]
 	return ok && known.ID == listed.ID && (known.Running == listed.Running || !known.Running)
 }
 
-// newest returns the newest start of each container in a list, and whose starts are in a
-// state that the runtime itself does not know. The starts lack what only a status tells.
-func newest(list []*runtimeapi.Container) (starts table, unclear map[probeid.Container]bool) {
-	starts, unclear = table{}, map[probeid.Container]bool{}
+// newestInstances returns the most recent instance of each container in a list, without the
+// details that only a status contains. It also returns the containers with an instance whose
+// state is unknown to the runtime.
+func newestInstances(list []*runtimeapi.Container) (newest instances, unknown map[probeid.Container]bool) {
+	newest, unknown = instances{}, map[probeid.Container]bool{}
 	for _, listed := range list {
-		if s, ok := startOf(listed); ok {
-			starts.put(s)
+		if instance, ok := instanceOf(listed); ok {
+			newest.put(instance)
 		} else if key, ok := keyOf(listed); ok && listed.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
-			unclear[key] = true
+			unknown[key] = true
 		}
 	}
-	return starts, unclear
+	return newest, unknown
 }

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// scheme begins the endpoints of the CRI.
+// scheme is the URL scheme of CRI endpoints.
 const scheme = "unix://"
 
-// answerTimeout is how long a socket has to prove that a runtime serves it.
+// answerTimeout is how long Answers waits for a runtime.
 const answerTimeout = 2 * time.Second
 
-// wellKnown returns the sockets of the runtimes in the order in which they are tried. They
-// stand below /run, the one folder of the node that the agent's container has; on the node
-// /var/run is a link to it.
-func wellKnown() []string {
+// wellKnownSockets returns the sockets of the supported runtimes, in order of preference. All
+// are below /run, the only folder of the node that is mounted into the agent's container. On
+// the node, /var/run is a link to it.
+func wellKnownSockets() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
 		"/run/crio/crio.sock",
@@ -29,34 +29,33 @@ func wellKnown() []string {
 	}
 }
 
-// Discover returns the endpoint of the node's runtime, as unix:///path: the override,
-// given so or as a bare path, where it is not empty, else the first well-known socket of
-// containerd, CRI-O, k3s and cri-dockerd for which serves is true. The error names what
-// was tried. Answers is the serves of a real node.
+// Discover returns the endpoint of the container runtime as unix:///path. If the override is
+// not empty, it is that endpoint or absolute path. Otherwise it is the first well-known socket
+// of containerd, CRI-O, k3s and cri-dockerd for which serves returns true; Answers returns
+// that function. The error lists the sockets that were tried.
 func Discover(override string, serves func(path string) bool) (string, error) {
 	if override != "" {
 		return endpointOf(override)
 	}
-	for _, path := range wellKnown() {
+	for _, path := range wellKnownSockets() {
 		if serves(path) {
 			return scheme + path, nil
 		}
 	}
-	return "", fmt.Errorf("no container runtime serves any of %s", strings.Join(wellKnown(), ", "))
+	return "", fmt.Errorf("no container runtime answers on any of %s", strings.Join(wellKnownSockets(), ", "))
 }
 
-// endpointOf reads an endpoint as people write it.
+// endpointOf normalizes an endpoint to unix:///path.
 func endpointOf(s string) (string, error) {
 	path := strings.TrimPrefix(s, scheme)
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("runtime endpoint %q: want unix:///path or the absolute path of a socket", s)
+		return "", fmt.Errorf("runtime endpoint %q is invalid: must be unix:///path or the absolute path of a socket", s)
 	}
 	return scheme + path, nil
 }
 
-// Answers returns a function that reports whether a runtime with the CRI answers on a
-// socket. That the socket exists is not enough: a runtime that is not the kubelet's often
-// stands beside the one that is, with its CRI switched off.
+// Answers returns a function that reports whether a CRI runtime answers on a socket. A socket
+// that exists is not enough: a node often runs a second runtime whose CRI is disabled.
 func Answers(ctx context.Context) func(path string) bool {
 	return func(path string) bool {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -65,7 +64,7 @@ func Answers(ctx context.Context) func(path string) bool {
 		if err != nil {
 			return false
 		}
-		// The answer has been given: a failure to hang up changes nothing.
+		// The runtime has answered, so an error of Close does not matter.
 		_ = client.Close()
 		return true
 	}

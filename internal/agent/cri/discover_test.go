@@ -18,18 +18,18 @@ func TestDiscover(t *testing.T) {
 		override string
 		serving  []string
 		want     string
-		refused  []string
+		wantErr  []string
 	}{
-		"containerd":           {serving: []string{"/run/containerd/containerd.sock"}, want: "unix:///run/containerd/containerd.sock"},
-		"the first of two":     {serving: []string{k3s, crio}, want: "unix://" + crio},
-		"k3s":                  {serving: []string{k3s}, want: "unix://" + k3s},
-		"cri-dockerd":          {serving: []string{"/run/cri-dockerd.sock"}, want: "unix:///run/cri-dockerd.sock"},
-		"an overriding URL":    {override: "unix:///x/cri.sock", serving: []string{k3s}, want: "unix:///x/cri.sock"},
-		"an overriding path":   {override: "/x/cri.sock", want: "unix:///x/cri.sock"},
-		"none":                 {refused: append(wellKnown(), "no container runtime")},
-		"another scheme":       {override: "tcp://127.0.0.1:80", refused: []string{"tcp://127.0.0.1:80", "unix:///path"}},
-		"a relative path":      {override: "cri.sock", refused: []string{"cri.sock", "absolute path"}},
-		"a scheme and no path": {override: "unix://", refused: []string{"unix:///path"}},
+		"containerd":          {serving: []string{"/run/containerd/containerd.sock"}, want: "unix:///run/containerd/containerd.sock"},
+		"two runtimes":        {serving: []string{k3s, crio}, want: "unix://" + crio},
+		"k3s":                 {serving: []string{k3s}, want: "unix://" + k3s},
+		"cri-dockerd":         {serving: []string{"/run/cri-dockerd.sock"}, want: "unix:///run/cri-dockerd.sock"},
+		"override, URL":       {override: "unix:///x/cri.sock", serving: []string{k3s}, want: "unix:///x/cri.sock"},
+		"override, path":      {override: "/x/cri.sock", want: "unix:///x/cri.sock"},
+		"no runtime":          {wantErr: append(wellKnownSockets(), "no container runtime")},
+		"unsupported scheme":  {override: "tcp://127.0.0.1:80", wantErr: []string{"tcp://127.0.0.1:80", "unix:///path"}},
+		"relative path":       {override: "cri.sock", wantErr: []string{"cri.sock", "absolute path"}},
+		"scheme without path": {override: "unix://", wantErr: []string{"unix:///path"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,21 +38,21 @@ func TestDiscover(t *testing.T) {
 				serving[path] = true
 			}
 			got, err := Discover(tc.override, func(path string) bool { return serving[path] })
-			if got != tc.want || (err != nil) != (tc.refused != nil) {
+			if got != tc.want || (err != nil) != (tc.wantErr != nil) {
 				t.Fatalf("Discover() = %q, %v, want %q", got, err, tc.want)
 			}
-			for _, part := range tc.refused {
+			for _, part := range tc.wantErr {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("error %q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
 	}
 }
 
-// The chart and config/agent give the agent /run of the node, and no other folder.
-func TestWellKnownIsBelowRun(t *testing.T) {
-	for _, path := range wellKnown() {
+// The chart and config/agent mount only /run of the node into the agent.
+func TestWellKnownSocketsAreBelowRun(t *testing.T) {
+	for _, path := range wellKnownSockets() {
 		if !strings.HasPrefix(path, "/run/") {
 			t.Errorf("%s is not below /run", path)
 		}
@@ -72,11 +72,11 @@ func TestAnswers(t *testing.T) {
 		path string
 		want bool
 	}{
-		"a runtime":           {path: critest.New(t, critest.Streamed).Socket(), want: true},
-		"no socket":           {path: filepath.Join(folder, "none.sock")},
-		"a socket of no one":  {path: mute},
-		"a server of no CRI":  {path: serveNothing(t)},
-		"no path of a socket": {path: "cri.sock"},
+		"runtime":               {path: critest.New(t, critest.Streamed).Socket(), want: true},
+		"no socket":             {path: filepath.Join(folder, "none.sock")},
+		"socket without server": {path: mute},
+		"server without CRI":    {path: serveNothing(t)},
+		"relative path":         {path: "cri.sock"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

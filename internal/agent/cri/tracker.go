@@ -17,34 +17,34 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// Callbacks are what a Tracker tells, all from one goroutine and one after the other.
+// Callbacks are called by a Tracker, one at a time and from one goroutine.
 type Callbacks struct {
-	// OnChange is called for each container that is new, has started anew, or has ended.
-	OnChange func(Container)
-	// OnGone is called for each container of which the runtime knows no start any more.
+	// OnChange is called when a container is first seen, has restarted, or has ended.
+	OnChange func(Instance)
+	// OnGone is called when the runtime has no instance of a container anymore.
 	OnGone func(probeid.Container)
-	// OnSynced is called once, when the first complete list has been told.
+	// OnSynced is called once, after OnChange was called for all containers of the first list.
 	OnSynced func()
 }
 
-// timing is how often a Tracker does what.
+// timing is the timing of a Tracker.
 type timing struct {
-	// poll is the time between lists where the runtime has no stream of events.
+	// poll is the interval between lists if the runtime has no event stream.
 	poll time.Duration
-	// resync is the time between lists beside a stream, for events that got lost.
+	// resync is the interval between lists in addition to a stream, which may lose events.
 	resync time.Duration
-	// reopen is the time after which a stream that ended at once is tried again.
+	// reopen is the delay before a stream that ended at once is opened again.
 	reopen time.Duration
-	// steady is how long a connection or a stream lasts that is no failed try.
+	// steady is the minimum duration of a connection or stream that counts as a success.
 	steady time.Duration
-	// retry is the first and the longest wait after a failure.
+	// retry and retryMax are the first and the longest delay after a failure.
 	retry, retryMax time.Duration
 }
 
-// Tracker knows the containers of all pods on the node. It follows the runtime's events
-// where there is a stream of them, after one list at each connection, and asks for one
-// list a second where there is none. Beyond that it makes one call for each start that a
-// list brings and one for each end. A runtime that cannot be reached changes nothing.
+// Tracker tracks the containers of all pods on the node. If the runtime has an event stream,
+// it lists the containers once per connection and then follows the events. Otherwise it lists
+// them once per second. In addition, it makes one call for each start and each end that it
+// finds in a list. While the runtime is unreachable, nothing changes.
 type Tracker struct {
 	client    *Client
 	wanted    func() bool
@@ -52,14 +52,14 @@ type Tracker struct {
 	log       logr.Logger
 	timing    timing
 
-	known  table
+	known  instances
 	synced bool
 }
 
-// NewTracker returns a tracker of the containers that the client's runtime has. Without a
-// stream of events, containers are listed only while wanted returns true; it is called
-// from the tracker's goroutine. All callbacks must be set. The log tells when the runtime
-// is lost and found.
+// NewTracker returns a tracker of the containers in the client's runtime. Without an event
+// stream, it lists containers only while wanted returns true; wanted is called from the
+// goroutine of the tracker. All callbacks must be set. The tracker logs when the connection
+// to the runtime is lost and restored.
 func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log logr.Logger) *Tracker {
 	return &Tracker{
 		client:    client,
@@ -70,30 +70,30 @@ func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log log
 			poll: time.Second, resync: time.Minute, reopen: time.Minute, steady: 10 * time.Second,
 			retry: 100 * time.Millisecond, retryMax: time.Second,
 		},
-		known: table{},
+		known: instances{},
 	}
 }
 
-// Run follows the runtime until ctx ends, through all of its restarts. It returns nil,
-// and may be called once.
+// Run tracks the containers until ctx ends, across restarts of the runtime. It always returns
+// nil and may be called only once.
 func (t *Tracker) Run(ctx context.Context) error {
 	lost := false
-	found := func() {
+	connected := func() {
 		if lost {
-			t.log.Info("Container runtime found again")
+			t.log.Info("Reconnected to container runtime")
 		}
 		lost = false
 	}
 	retry := t.backoff()
 	for {
 		start := time.Now()
-		err := t.session(ctx, found)
+		err := t.session(ctx, connected)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is no error, and err follows from it
+			return nil //nolint:nilerr // the end of ctx is not an error
 		}
 		if err != nil && !lost {
 			lost = true
-			t.log.Info("Container runtime lost, containers are taken to be as they were", "reason", err.Error())
+			t.log.Info("Lost connection to container runtime, keeping last known containers", "reason", err.Error())
 		}
 		if time.Since(start) > t.timing.steady {
 			retry = t.backoff()
@@ -106,34 +106,34 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// backoff returns the waits between tries, from the first.
+// backoff returns the delays between retries.
 func (t *Tracker) backoff() wait.Backoff {
 	const doublings = 32
 	return wait.Backoff{Duration: t.timing.retry, Factor: 2, Jitter: 0.1, Steps: doublings, Cap: t.timing.retryMax}
 }
 
-// session follows the runtime over one connection, and calls synced once it has a list.
-// It returns why the connection is of no use any more, nil to open another stream.
-func (t *Tracker) session(ctx context.Context, synced func()) error {
+// session tracks the containers over one connection and calls connected after the first list.
+// It returns why the connection ended, or nil to open another stream.
+func (t *Tracker) session(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
 	defer reader.Wait()
 	defer cancel()
 
-	// The stream is opened before the list is read: what changes between goes into it.
+	// The stream is opened before the list, so that it contains all changes after the list.
 	opened := time.Now()
 	stream, err := t.client.events(ctx)
 	if err != nil {
 		return err
 	}
-	events := newInbox()
+	events := newEventQueue()
 	reader.Go(func() { events.fill(stream.Recv) })
 
 	listed, err := t.sync(ctx)
 	if err != nil {
 		return err
 	}
-	synced()
+	connected()
 	ended, err := t.follow(ctx, events, listed)
 	if err != nil {
 		return err
@@ -141,9 +141,9 @@ func (t *Tracker) session(ctx context.Context, synced func()) error {
 	return t.withoutStream(ctx, ended, time.Since(opened))
 }
 
-// follow applies events until the stream ends, and returns what ended it. The error says
-// that the runtime could not be asked. Events from before the last list are in that.
-func (t *Tracker) follow(ctx context.Context, events *inbox, listed time.Time) (ended, err error) {
+// follow applies events until the stream ends, and returns the error that ended it. err is an
+// error of another call to the runtime. Events from before the last list are skipped.
+func (t *Tracker) follow(ctx context.Context, events *eventQueue, listed time.Time) (ended, err error) {
 	resync := time.NewTicker(t.timing.resync)
 	defer resync.Stop()
 	for {
@@ -171,9 +171,10 @@ func (t *Tracker) follow(ctx context.Context, events *inbox, listed time.Time) (
 	}
 }
 
-// withoutStream goes on after a stream has ended. A runtime that has no stream is asked
-// for lists until it is lost, and one that ends its streams at once, as CRI-O does where
-// events are switched off, until the next try. All else is a lost connection.
+// withoutStream continues after a stream has ended. If the runtime has no event stream, the
+// containers are polled until the connection is lost. If the runtime ends its streams at once,
+// as CRI-O does if events are disabled, they are polled until the next attempt to open a
+// stream. In all other cases the connection is lost.
 func (t *Tracker) withoutStream(ctx context.Context, ended error, lasted time.Duration) error {
 	switch code := status.Code(ended); {
 	case code == codes.Unimplemented:
@@ -187,7 +188,7 @@ func (t *Tracker) withoutStream(ctx context.Context, ended error, lasted time.Du
 	}
 }
 
-// poll reads a list at each interval in which containers are wanted, until the runtime is
+// poll lists the containers at each interval, if they are wanted, until the connection is
 // lost or the channel has a value.
 func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
 	ticker := time.NewTicker(t.timing.poll)
@@ -209,35 +210,35 @@ func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
 	}
 }
 
-// sync brings the table up to a complete list and returns when that was asked for. On an
-// error nothing is changed.
+// sync lists all containers, applies the changes, and returns the time of the request. On an
+// error, nothing changes.
 func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
-	asked := time.Now()
+	requested := time.Now()
 	list, err := t.client.list(ctx)
 	if err != nil {
-		return asked, err
+		return requested, err
 	}
-	current, unclear := newest(list)
-	var learned []start
+	current, unknown := newestInstances(list)
+	var changed []orderedInstance
 	for key, listed := range current {
 		if t.known.knows(listed) {
 			continue
 		}
 		details, err := t.client.status(ctx, listed.ID)
 		if err != nil {
-			return asked, err
+			return requested, err
 		}
-		if s, ok := detailedOf(details); ok {
-			learned = append(learned, s)
+		if instance, ok := detailedInstanceOf(details); ok {
+			changed = append(changed, instance)
 		} else if details == nil {
 			delete(current, key)
 		}
 	}
-	for _, s := range learned {
-		t.put(s)
+	for _, instance := range changed {
+		t.put(instance)
 	}
 	for key := range t.known {
-		if _, ok := current[key]; !ok && !unclear[key] {
+		if _, ok := current[key]; !ok && !unknown[key] {
 			delete(t.known, key)
 			t.callbacks.OnGone(key)
 		}
@@ -246,18 +247,18 @@ func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
 		t.synced = true
 		t.callbacks.OnSynced()
 	}
-	return asked, nil
+	return requested, nil
 }
 
-// apply brings the table up to an event. The runtime sends the statuses of all containers
-// of the pod with it; where it does not, or they contradict the event, it is asked.
+// apply applies an event. The event contains the statuses of all containers of the pod. If it
+// does not, or if they contradict the event, the status is requested from the runtime.
 func (t *Tracker) apply(ctx context.Context, event *runtimeapi.ContainerEventResponse) error {
 	id, kind := event.GetContainerId(), event.GetContainerEventType()
-	told := false
+	consistent := false
 	for _, container := range event.GetContainersStatuses() {
-		if s, ok := detailedOf(container); ok {
-			t.put(s)
-			told = told || s.ID == id && s.Running == (kind == runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+		if instance, ok := detailedInstanceOf(container); ok {
+			t.put(instance)
+			consistent = consistent || instance.ID == id && instance.Running == (kind == runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 		}
 	}
 	switch {
@@ -266,22 +267,22 @@ func (t *Tracker) apply(ctx context.Context, event *runtimeapi.ContainerEventRes
 			t.callbacks.OnGone(key)
 		}
 		return nil
-	case told, kind == runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, id == event.GetPodSandboxStatus().GetId():
+	case consistent, kind == runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, id == event.GetPodSandboxStatus().GetId():
 		return nil
 	}
 	details, err := t.client.status(ctx, id)
 	if err != nil {
 		return err
 	}
-	if s, ok := detailedOf(details); ok {
-		t.put(s)
+	if instance, ok := detailedInstanceOf(details); ok {
+		t.put(instance)
 	}
 	return nil
 }
 
-// put takes note of a start and tells it if it is news.
-func (t *Tracker) put(s start) {
-	if t.known.put(s) {
-		t.callbacks.OnChange(s.Container)
+// put records an instance and calls OnChange if it is new or has changed.
+func (t *Tracker) put(instance orderedInstance) {
+	if t.known.put(instance) {
+		t.callbacks.OnChange(instance.Instance)
 	}
 }

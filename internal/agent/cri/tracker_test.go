@@ -18,23 +18,23 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// startedAt is when containers in these tests start.
+// startedAt returns the start time of containers.
 func startedAt() time.Time { return time.Unix(1700000000, 0) }
 
-// follower is a running tracker and what it has told.
-type follower struct {
-	t    *testing.T
-	told chan string
+// recorder records the callbacks of a running tracker.
+type recorder struct {
+	t     *testing.T
+	calls chan string
 }
 
-// follow runs a tracker until the test ends, with short times.
-func follow(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func(*timing)) follower {
+// track runs a tracker until the test ends, with short intervals.
+func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func(*timing)) recorder {
 	t.Helper()
-	f := follower{t: t, told: make(chan string, 1000)}
+	r := recorder{t: t, calls: make(chan string, 1000)}
 	tracker := NewTracker(dial(t, runtime.Socket(), nil), wanted, Callbacks{
-		OnChange: func(c Container) { f.told <- words(c) },
-		OnGone:   func(c probeid.Container) { f.told <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
-		OnSynced: func() { f.told <- "synced" },
+		OnChange: func(c Instance) { r.calls <- describe(c) },
+		OnGone:   func(c probeid.Container) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
+		OnSynced: func() { r.calls <- "synced" },
 	}, testr.New(t))
 	tracker.timing.poll = 10 * time.Millisecond
 	tracker.timing.retry, tracker.timing.retryMax = 10*time.Millisecond, 50*time.Millisecond
@@ -50,11 +50,11 @@ func follow(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit fun
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return f
+	return r
 }
 
-// words says what a container is.
-func words(c Container) string {
+// describe describes an instance.
+func describe(c Instance) string {
 	state := "not running: " + c.Reason
 	if c.Running {
 		state = "running since " + fmt.Sprint(c.StartedAt.Unix())
@@ -62,20 +62,20 @@ func words(c Container) string {
 	return fmt.Sprintf("%s/%s %s %s", c.PodUID, c.Name, c.ID, state)
 }
 
-// expect waits for what the tracker tells next.
-func (f follower) expect(want ...string) {
-	f.t.Helper()
+// expect waits for the next callbacks.
+func (r recorder) expect(want ...string) {
+	r.t.Helper()
 	var got []string
 	for range want {
 		select {
-		case said := <-f.told:
-			got = append(got, said)
+		case call := <-r.calls:
+			got = append(got, call)
 		case <-time.After(patience):
-			f.t.Fatalf("told %q and nothing more, want %q", got, want)
+			r.t.Fatalf("callbacks are only %q, want %q", got, want)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		f.t.Fatalf("told (-want +got):\n%s", diff)
+		r.t.Fatalf("callbacks (-want +got):\n%s", diff)
 	}
 }
 
@@ -90,8 +90,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// subscribed waits until the tracker listens to events.
-func subscribed(t *testing.T, runtime *critest.Runtime) {
+// awaitStream waits until the tracker has opened the event stream.
+func awaitStream(t *testing.T, runtime *critest.Runtime) {
 	t.Helper()
 	eventually(t, "no stream of events", func() bool { return runtime.Streams() == 1 })
 }
@@ -99,41 +99,39 @@ func subscribed(t *testing.T, runtime *critest.Runtime) {
 func always() bool { return true }
 func never() bool  { return false }
 
-func kinds() map[string]critest.Events {
+func eventSupport() map[string]critest.Events {
 	return map[string]critest.Events{"streamed": critest.Streamed, "unimplemented": critest.Unimplemented, "ended": critest.Ended}
 }
 
-// TestTrackerTellsALife follows a container through its life, on each kind of runtime.
-func TestTrackerTellsALife(t *testing.T) {
-	for name, events := range kinds() {
+func TestTrackerReportsLifecycle(t *testing.T) {
+	for name, events := range eventSupport() {
 		t.Run(name, func(t *testing.T) {
 			runtime := critest.New(t, events)
 			c1 := runtime.Create(web(), 0)
 			runtime.Run(c1, startedAt())
-			f := follow(t, runtime, always, nil)
-			f.expect("u1/web c1 running since 1700000000", "synced")
+			r := track(t, runtime, always, nil)
+			r.expect("u1/web c1 running since 1700000000", "synced")
 			if events == critest.Streamed {
-				subscribed(t, runtime)
+				awaitStream(t, runtime)
 			}
 			runtime.Exit(c1, 1, "Error")
-			f.expect("u1/web c1 not running: exited with code 1")
+			r.expect("u1/web c1 not running: exited with code 1")
 			c2 := runtime.Create(web(), 1)
 			runtime.Run(c2, startedAt().Add(time.Second))
-			f.expect("u1/web c2 running since 1700000001")
+			r.expect("u1/web c2 running since 1700000001")
 			runtime.Remove(c1)
 			other := runtime.Create(probeid.Container{PodUID: "u2", Name: "web"}, 0)
 			runtime.Run(other, startedAt())
-			f.expect("u2/web c3 running since 1700000000")
+			r.expect("u2/web c3 running since 1700000000")
 			runtime.Exit(c2, 137, "OOMKilled")
-			f.expect("u1/web c2 not running: exited with code 137 (OOMKilled)")
+			r.expect("u1/web c2 not running: exited with code 137 (OOMKilled)")
 			runtime.Remove(c2)
-			f.expect("u1/web gone")
+			r.expect("u1/web gone")
 		})
 	}
 }
 
-// TestTrackerStartsFromTheNewest has a container with several starts at the first list.
-func TestTrackerStartsFromTheNewest(t *testing.T) {
+func TestTrackerReportsNewestInstanceOfFirstList(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	for attempt := range uint32(3) {
 		id := runtime.Create(web(), attempt)
@@ -143,58 +141,58 @@ func TestTrackerStartsFromTheNewest(t *testing.T) {
 		}
 	}
 	runtime.Create(web(), 3)
-	follow(t, runtime, always, nil).expect("u1/web c3 running since 1700000000", "synced")
+	track(t, runtime, always, nil).expect("u1/web c3 running since 1700000000", "synced")
 	want := map[string]int{"Version": 1, "GetContainerEvents": 1, "ListContainers": 1, "ContainerStatus": 1}
 	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
-// TestTrackerMakesNoCallsForEvents counts the calls that a stream saves.
+// Events contain the statuses, so that the tracker makes no further calls.
 func TestTrackerMakesNoCallsForEvents(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
-	f := follow(t, runtime, never, nil)
-	f.expect("synced")
-	subscribed(t, runtime)
+	r := track(t, runtime, never, nil)
+	r.expect("synced")
+	awaitStream(t, runtime)
 	before := runtime.Calls()
 	for i := range 20 {
 		id := runtime.Create(web(), uint32(i))
 		runtime.Run(id, startedAt())
 		runtime.Exit(id, 0, "Completed")
-		f.expect(fmt.Sprintf("u1/web %s running since 1700000000", id), fmt.Sprintf("u1/web %s not running: exited with code 0", id))
+		r.expect(fmt.Sprintf("u1/web %s running since 1700000000", id), fmt.Sprintf("u1/web %s not running: exited with code 0", id))
 	}
 	if diff := cmp.Diff(before, runtime.Calls()); diff != "" {
 		t.Errorf("calls (-before +after):\n%s", diff)
 	}
 }
 
-// TestTrackerListsOnlyWhileWanted counts the lists of a tracker without a stream.
+// Without a stream, the tracker lists containers only while they are wanted.
 func TestTrackerListsOnlyWhileWanted(t *testing.T) {
 	runtime := critest.New(t, critest.Unimplemented)
-	asked := make(chan bool)
-	f := follow(t, runtime, func() bool { return <-asked }, nil)
-	t.Cleanup(func() { close(asked) })
-	f.expect("synced")
+	wanted := make(chan bool)
+	r := track(t, runtime, func() bool { return <-wanted }, nil)
+	t.Cleanup(func() { close(wanted) })
+	r.expect("synced")
 	for range 3 {
-		asked <- false
+		wanted <- false
 	}
 	if got := runtime.Calls()["ListContainers"]; got != 1 {
-		t.Errorf("%d lists while nothing was wanted, want the first alone", got)
+		t.Errorf("%d lists while none were wanted, want only the first", got)
 	}
 	for range 3 {
-		asked <- true
+		wanted <- true
 	}
-	// That it asks once more says that the lists before it are done.
-	asked <- false
+	// The next call of wanted shows that the previous list is complete.
+	wanted <- false
 	if got := runtime.Calls()["ListContainers"]; got != 4 {
 		t.Errorf("%d lists after three ticks, want 4", got)
 	}
 }
 
-// TestTrackerSurvivesTheRuntime stops the runtime: nothing is told until it is back, and
-// then what has changed in between.
-func TestTrackerSurvivesTheRuntime(t *testing.T) {
-	for name, events := range kinds() {
+// While the runtime is stopped, nothing is reported. After its restart, the changes since then
+// are reported.
+func TestTrackerSurvivesRestartOfRuntime(t *testing.T) {
+	for name, events := range eventSupport() {
 		t.Run(name, func(t *testing.T) {
 			runtime := critest.New(t, events)
 			var ids []string
@@ -203,11 +201,11 @@ func TestTrackerSurvivesTheRuntime(t *testing.T) {
 				runtime.Run(id, startedAt())
 				ids = append(ids, id)
 			}
-			f := follow(t, runtime, always, nil)
+			r := track(t, runtime, always, nil)
 			for range ids {
-				<-f.told
+				<-r.calls
 			}
-			f.expect("synced")
+			r.expect("synced")
 			for range 2 {
 				runtime.Stop()
 				runtime.Start()
@@ -215,44 +213,44 @@ func TestTrackerSurvivesTheRuntime(t *testing.T) {
 			runtime.Stop()
 			runtime.Exit(ids[1], 2, "Error")
 			runtime.Start()
-			f.expect("u1/u2 c2 not running: exited with code 2")
+			r.expect("u1/u2 c2 not running: exited with code 2")
 			runtime.Stop()
 			runtime.Remove(ids[2])
 			runtime.Start()
-			f.expect("u1/u3 gone")
+			r.expect("u1/u3 gone")
 			if events == critest.Streamed {
-				eventually(t, "no list after the stream", func() bool { return runtime.Streams() == 1 })
+				eventually(t, "no event stream", func() bool { return runtime.Streams() == 1 })
 			}
 			runtime.Exit(ids[3], 3, "Error")
-			f.expect("u1/u4 c4 not running: exited with code 3")
+			r.expect("u1/u4 c4 not running: exited with code 3")
 		})
 	}
 }
 
-// TestTrackerFindsMissedEvents has a runtime that loses events.
-func TestTrackerFindsMissedEvents(t *testing.T) {
+// A resync finds changes whose events were lost.
+func TestTrackerResyncFindsLostEvents(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
-	f := follow(t, runtime, never, func(t *timing) { t.resync = 20 * time.Millisecond })
-	f.expect("u1/web c1 running since 1700000000", "synced")
+	r := track(t, runtime, never, func(t *timing) { t.resync = 20 * time.Millisecond })
+	r.expect("u1/web c1 running since 1700000000", "synced")
 	runtime.Silence(true)
 	runtime.Exit(c1, 1, "Error")
-	f.expect("u1/web c1 not running: exited with code 1")
+	r.expect("u1/web c1 not running: exited with code 1")
 	runtime.Remove(c1)
-	f.expect("u1/web gone")
+	r.expect("u1/web gone")
 }
 
-// TestTrackerOpensTheStreamAgain has a runtime whose streams end at once.
-func TestTrackerOpensTheStreamAgain(t *testing.T) {
+// The tracker reopens a stream that ended at once.
+func TestTrackerReopensStream(t *testing.T) {
 	runtime := critest.New(t, critest.Ended)
-	f := follow(t, runtime, never, func(t *timing) { t.reopen = 10 * time.Millisecond })
-	f.expect("synced")
-	eventually(t, "the stream is not opened again", func() bool { return runtime.Calls()["GetContainerEvents"] >= 3 })
+	r := track(t, runtime, never, func(t *timing) { t.reopen = 10 * time.Millisecond })
+	r.expect("synced")
+	eventually(t, "stream is not reopened", func() bool { return runtime.Calls()["GetContainerEvents"] >= 3 })
 }
 
-// TestTrackerOfOddEvents sends events that are late, bare, or contradict themselves.
-func TestTrackerOfOddEvents(t *testing.T) {
+// The tracker handles events that are late, incomplete or contradictory.
+func TestTrackerHandlesUnusualEvents(t *testing.T) {
 	const started, stopped = runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT
 	ran := func(id string) *runtimeapi.ContainerStatus {
 		return statusOf(running, func(s *runtimeapi.ContainerStatus) {
@@ -262,51 +260,51 @@ func TestTrackerOfOddEvents(t *testing.T) {
 	runtime := critest.New(t, critest.Streamed)
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
-	f := follow(t, runtime, never, nil)
-	f.expect("u1/web c1 running since 1700000000", "synced")
-	subscribed(t, runtime)
+	r := track(t, runtime, never, nil)
+	r.expect("u1/web c1 running since 1700000000", "synced")
+	awaitStream(t, runtime)
 	runtime.Silence(true)
 
-	// From before the list, of a container that is not in it any more.
+	// An event from before the list, of a container that no longer exists.
 	runtime.Send(&runtimeapi.ContainerEventResponse{
 		ContainerId: "c0", ContainerEventType: started, CreatedAt: 1, ContainersStatuses: []*runtimeapi.ContainerStatus{ran("c0")},
 	})
-	// Without statuses: the runtime is asked.
+	// An event without statuses: the tracker requests the status.
 	runtime.Exit(c1, 1, "Error")
 	runtime.Send(&runtimeapi.ContainerEventResponse{ContainerId: c1, ContainerEventType: stopped})
-	f.expect("u1/web c1 not running: exited with code 1")
-	// Late: the container has ended in the meantime.
+	r.expect("u1/web c1 not running: exited with code 1")
+	// A late event: the container has already ended.
 	runtime.Send(&runtimeapi.ContainerEventResponse{
 		ContainerId: c1, ContainerEventType: started, ContainersStatuses: []*runtimeapi.ContainerStatus{ran(c1)},
 	})
-	// Of a sandbox, and of a container that is gone again.
+	// Events of a sandbox and of a container that no longer exists.
 	runtime.Send(&runtimeapi.ContainerEventResponse{
 		ContainerId: "s1", ContainerEventType: started, PodSandboxStatus: &runtimeapi.PodSandboxStatus{Id: "s1"},
 	})
 	runtime.Send(&runtimeapi.ContainerEventResponse{ContainerId: "c9", ContainerEventType: started})
-	// Stopped, with statuses from before the stop: the runtime is asked.
+	// A stop event with statuses from before the stop: the tracker requests the status.
 	c2 := runtime.Create(web(), 1)
 	runtime.Run(c2, startedAt())
 	runtime.Exit(c2, 2, "Error")
 	runtime.Send(&runtimeapi.ContainerEventResponse{
 		ContainerId: c2, ContainerEventType: stopped, ContainersStatuses: []*runtimeapi.ContainerStatus{ran(c2)},
 	})
-	f.expect("u1/web c2 running since 1700000000", "u1/web c2 not running: exited with code 2")
+	r.expect("u1/web c2 running since 1700000000", "u1/web c2 not running: exited with code 2")
 }
 
-// TestTrackerSkipsWhatIsNoAnswer has containers of others, and one whose state the
-// runtime has lost: what was known of it stands.
-func TestTrackerSkipsWhatIsNoAnswer(t *testing.T) {
+// The tracker ignores containers that the kubelet did not create, and keeps the known state of
+// a container whose state is unknown to the runtime.
+func TestTrackerIgnoresForeignContainersAndUnknownState(t *testing.T) {
 	runtime := critest.New(t, critest.Unimplemented)
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
 	foreign := runtime.Create(probeid.Container{}, 0)
 	runtime.Run(foreign, startedAt())
-	f := follow(t, runtime, always, nil)
-	f.expect("u1/web c1 running since 1700000000", "synced")
+	r := track(t, runtime, always, nil)
+	r.expect("u1/web c1 running since 1700000000", "synced")
 	runtime.Edit(c1, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
 	lists := runtime.Calls()["ListContainers"]
-	eventually(t, "no more lists", func() bool { return runtime.Calls()["ListContainers"] > lists+2 })
+	eventually(t, "no further lists", func() bool { return runtime.Calls()["ListContainers"] > lists+2 })
 	runtime.Exit(c1, 1, "Error")
-	f.expect("u1/web c1 not running: exited with code 1")
+	r.expect("u1/web c1 not running: exited with code 1")
 }

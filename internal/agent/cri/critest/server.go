@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package critest is a container runtime for tests: the part of the CRI that the agent
-// uses, over a real socket, with containers that are entries in a map.
+// Package critest provides a fake container runtime for tests. It serves the part of the CRI
+// that the agent uses on a real socket; its containers are entries in a map.
 package critest
 
 import (
@@ -26,23 +26,23 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// Events is what a runtime does when asked for a stream of events.
+// Events is how a runtime supports the event stream.
 type Events int
 
-// The kinds of runtimes.
+// Kinds of event support.
 const (
-	// Streamed sends events.
+	// Streamed means that the runtime sends events.
 	Streamed Events = iota
-	// Unimplemented has no such method, as containerd 1.6.
+	// Unimplemented means that the runtime has no event stream, as containerd 1.6.
 	Unimplemented
-	// Ended ends each stream at once, as CRI-O with events switched off.
+	// Ended means that each stream ends at once, as in CRI-O with events disabled.
 	Ended
 )
 
-// Exec answers a command.
-type Exec func(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+// ExecFunc handles an ExecSync request.
+type ExecFunc func(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 
-// Runtime is a container runtime. Its methods may be called from many goroutines.
+// Runtime is a fake container runtime. Its methods are safe for concurrent use.
 type Runtime struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
@@ -53,21 +53,21 @@ type Runtime struct {
 	mu         sync.Mutex
 	server     *grpc.Server
 	listener   net.Listener
-	exec       Exec
+	exec       ExecFunc
 	containers map[string]*runtimeapi.ContainerStatus
 	streams    map[chan *runtimeapi.ContainerEventResponse]struct{}
 	calls      map[string]int
-	made       int
+	created    int
 	silent     bool
 }
 
 // New starts a runtime that runs until the test ends.
 func New(t *testing.T, events Events) *Runtime {
 	t.Helper()
-	// The folder of the test's name may be too long for a socket.
+	// t.TempDir contains the name of the test, which may be too long for a socket.
 	folder, err := os.MkdirTemp("", "cri")
 	if err != nil {
-		t.Fatalf("make a folder for the socket: %v", err)
+		t.Fatalf("create folder for socket: %v", err)
 	}
 	r := &Runtime{
 		t: t, socket: filepath.Join(folder, "cri.sock"), events: events,
@@ -83,10 +83,10 @@ func New(t *testing.T, events Events) *Runtime {
 	return r
 }
 
-// Socket is the path of the runtime's socket.
+// Socket returns the path of the socket.
 func (r *Runtime) Socket() string { return r.socket }
 
-// Start serves the socket again after Stop.
+// Start starts the server, also after Stop.
 func (r *Runtime) Start() {
 	r.t.Helper()
 	listener, err := net.Listen("unix", r.socket)
@@ -111,50 +111,51 @@ func (r *Runtime) Start() {
 	go func() { _ = server.Serve(listener) }()
 }
 
-// Stop ends the server and all its calls, as a runtime that is killed. Containers go on.
+// Stop ends the server and all its calls, as if the runtime were killed. Containers keep
+// running.
 func (r *Runtime) Stop() {
 	r.mu.Lock()
 	server, listener := r.server, r.listener
 	r.mu.Unlock()
 	server.Stop()
-	// A server that had no time to begin has not closed it.
+	// A server that has not started yet does not close the listener.
 	_ = listener.Close()
 }
 
-// Calls returns how often each method was called since the start.
+// Calls returns the number of calls per method.
 func (r *Runtime) Calls() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.calls)
 }
 
-// OnExec sets what answers commands. Without it they succeed and say nothing.
-func (r *Runtime) OnExec(exec Exec) {
+// OnExec sets the handler of ExecSync. By default, commands succeed without output.
+func (r *Runtime) OnExec(exec ExecFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exec = exec
 }
 
-// Silence has the runtime send no events, or send them again.
+// Silence stops or resumes sending events.
 func (r *Runtime) Silence(silent bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.silent = silent
 }
 
-// Streams returns how many streams of events are open.
+// Streams returns the number of open event streams.
 func (r *Runtime) Streams() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.streams)
 }
 
-// Create makes a container and returns its ID.
+// Create creates a container and returns its ID.
 func (r *Runtime) Create(c probeid.Container, attempt uint32) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made++
-	id := fmt.Sprintf("c%d", r.made)
+	r.created++
+	id := fmt.Sprintf("c%d", r.created)
 	r.containers[id] = &runtimeapi.ContainerStatus{
 		Id:        id,
 		Metadata:  &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: attempt},
@@ -168,7 +169,7 @@ func (r *Runtime) Create(c probeid.Container, attempt uint32) string {
 	return id
 }
 
-// Run starts a container at the given time.
+// Run starts a container with the given start time.
 func (r *Runtime) Run(id string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +188,7 @@ func (r *Runtime) Exit(id string, code int32, reason string) {
 	r.publish(id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
-// Remove takes a container away.
+// Remove removes a container.
 func (r *Runtime) Remove(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,14 +197,14 @@ func (r *Runtime) Remove(id string) {
 	r.publishAs(id, gone, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 }
 
-// Edit changes what the runtime says of a container, without an event.
+// Edit changes the status of a container without an event.
 func (r *Runtime) Edit(id string, edit func(*runtimeapi.ContainerStatus)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	edit(r.containers[id])
 }
 
-// Send sends an event as it is to all streams.
+// Send sends an event unchanged to all streams.
 func (r *Runtime) Send(event *runtimeapi.ContainerEventResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,7 +221,7 @@ func (r *Runtime) publish(id string, kind runtimeapi.ContainerEventType) {
 	r.publishAs(id, r.containers[id], kind)
 }
 
-// publishAs sends an event with the statuses of the pod's containers, as runtimes do.
+// publishAs sends an event with the statuses of all containers of the pod, as runtimes do.
 func (r *Runtime) publishAs(id string, container *runtimeapi.ContainerStatus, kind runtimeapi.ContainerEventType) {
 	if r.silent {
 		return
@@ -244,7 +245,7 @@ func (r *Runtime) send(event *runtimeapi.ContainerEventResponse) {
 	}
 }
 
-// sorted returns the containers in the order of their IDs.
+// sorted returns the containers sorted by ID.
 func (r *Runtime) sorted() []*runtimeapi.ContainerStatus {
 	out := make([]*runtimeapi.ContainerStatus, 0, len(r.containers))
 	for _, id := range slices.Sorted(maps.Keys(r.containers)) {
@@ -253,7 +254,7 @@ func (r *Runtime) sorted() []*runtimeapi.ContainerStatus {
 	return out
 }
 
-// clone copies what edits may change.
+// clone copies the fields that Edit may change.
 func clone(c *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
 	return &runtimeapi.ContainerStatus{
 		Id: c.GetId(), Metadata: c.GetMetadata(), State: c.GetState(),
@@ -310,8 +311,8 @@ func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, server grpc
 	case Ended:
 		return nil
 	}
-	const room = 1000
-	stream := make(chan *runtimeapi.ContainerEventResponse, room)
+	const capacity = 1000
+	stream := make(chan *runtimeapi.ContainerEventResponse, capacity)
 	r.mu.Lock()
 	r.streams[stream] = struct{}{}
 	r.mu.Unlock()
@@ -326,7 +327,7 @@ func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, server grpc
 			return server.Context().Err()
 		case event := <-stream:
 			if err := server.Send(event); err != nil {
-				return fmt.Errorf("send an event: %w", err)
+				return fmt.Errorf("send event: %w", err)
 			}
 		}
 	}
