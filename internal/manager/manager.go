@@ -42,12 +42,12 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
-	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/controller/marker"
 	"github.com/seamark-dev/seamark/internal/controller/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/controller/podmark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -95,6 +95,11 @@ type Options struct {
 	Logger logr.Logger
 }
 
+// views returns the settings that views depend on.
+func (o Options) views() view.Options {
+	return view.Options{Defaults: o.Defaults, Serverless: o.Serverless}
+}
+
 // Manager runs the controllers.
 type Manager struct {
 	manager ctrlmanager.Manager
@@ -115,7 +120,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	mgr, err := ctrlmanager.New(cfg, ctrlmanager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Logger,
-		Cache:                         caches(options.Serverless),
+		Cache:                         caches(options.views()),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              Name,
@@ -146,11 +151,12 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	counters, err := addMetrics(ctx, mgr, compiler, options)
+	reader := view.Reader{Client: mgr.GetCache(), Compiler: compiler, Options: options.views()}
+	counters, err := addMetrics(ctx, mgr, reader, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := addControllers(ctx, cfg, mgr, hook, compiler, counters, options); err != nil {
+	if err := addControllers(ctx, cfg, mgr, hook, reader, counters, options); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -177,13 +183,13 @@ func newScheme() (*runtime.Scheme, error) {
 // count as synced only when all of them are.
 func startInformers(ctx context.Context, informers cache.Cache) error {
 	for _, object := range []client.Object{
-		controller.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
+		view.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("making the informer of %T: %w", object, err)
 		}
 	}
-	err := informers.IndexField(ctx, &corev1.Pod{}, controller.NodeNameField, func(object client.Object) []string {
+	err := informers.IndexField(ctx, &corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			return []string{pod.Spec.NodeName}
 		}
@@ -214,7 +220,7 @@ func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, er
 	return compiler, nil
 }
 
-func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, compiler *plan.Compiler, counters *metrics.Metrics, options Options) error {
+func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader view.Reader, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -227,20 +233,19 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	pods := apply.NewPods(metadataClient)
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
-			Cache: informers, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
-			Compiler: compiler, Defaults: options.Defaults, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
+			Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
-			Cache: informers, Pods: pods,
-			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Metrics: counters, Now: time.Now,
+			Reader: reader, Pods: pods, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
-			Cache: informers, Markers: apply.NewMarkers(mgr.GetClient()),
-			Compiler: compiler, Defaults: options.Defaults, Serverless: options.Serverless, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()),
+			Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil {
 		return err
 	}
-	return addServerless(ctx, mgr, hook, pods, compiler, options)
+	return addServerless(ctx, mgr, hook, pods, reader, options)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller/serverless"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -25,15 +25,13 @@ func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
 
 // addServerless adds what serves the pods of virtual kubelets: the controller, in the
 // manager that leads, and the webhook, in all.
-func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, compiler *plan.Compiler, options Options) error {
+func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, reader view.Reader, options Options) error {
 	if !options.Serverless {
 		return nil
 	}
-	err := serverless.New(serverless.Options{
-		Cache: mgr.GetCache(), Pods: pods, Compiler: compiler, Defaults: options.Defaults,
-	}).Add(mgr, mgr.GetCache(), int(options.Controllers.Serverless.Concurrency))
+	err := serverless.New(serverless.Options{Reader: reader, Pods: pods}).Add(mgr, mgr.GetCache(), int(options.Controllers.Serverless.Concurrency))
 	if err != nil || hook.Server == nil {
 		return err
 	}
-	return hook.Add(ctx, mgr, compiler, options.Defaults)
+	return hook.Add(ctx, mgr, reader)
 }

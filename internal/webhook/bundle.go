@@ -20,19 +20,19 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// authorityKey is the key of the authority's certificate in the Secret.
+// authorityKey is the key of the CA certificate in the Secret.
 const authorityKey = "ca.crt"
 
-// bundles tells the API server which authority to trust: it keeps the one in the Secret in
-// the webhook configuration. Every request is about both.
+// bundles makes the API server trust the webhook's certificate: it copies the CA certificate
+// from the Secret to the webhook configuration. Requests do not distinguish the two.
 type bundles struct {
 	reader client.Reader
 	writer client.Client
-	// secret and configuration name the two objects.
+	// secret and configuration are the names of the two objects.
 	secret, configuration types.NamespacedName
 }
 
-// Reconcile writes the authority into the configuration where it has another.
+// Reconcile writes the CA certificate to the configuration if it differs.
 func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	secret, configuration := &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
 	err := b.reader.Get(ctx, b.secret, secret)
@@ -41,10 +41,10 @@ func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		// Whichever is missing asks for this again when it comes.
+		// The missing object triggers a request when it is created.
 		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading the webhook's authority and configuration: %w", err)
+		return reconcile.Result{}, fmt.Errorf("get CA Secret and webhook configuration: %w", err)
 	}
 	body, err := trusting(configuration, secret.Data[authorityKey])
 	if err != nil || body == nil {
@@ -56,14 +56,14 @@ func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("writing the authority into the webhook configuration %s: %w", configuration.Name, err)
+		return reconcile.Result{}, fmt.Errorf("write CA bundle to webhook configuration %s: %w", configuration.Name, err)
 	}
-	log.FromContext(ctx).Info("Changed the webhook's authority")
+	log.FromContext(ctx).Info("Wrote CA bundle of webhook")
 	return reconcile.Result{}, nil
 }
 
-// trusting returns the patch that makes every webhook of the configuration trust the
-// authority, or nil where all do, or there is none to trust.
+// trusting returns the patch that makes every webhook of the configuration trust the CA, or
+// nil if all do or there is no CA.
 func trusting(configuration *admissionregistrationv1.MutatingWebhookConfiguration, authority []byte) ([]byte, error) {
 	var webhooks []map[string]any
 	for i := range configuration.Webhooks {
@@ -77,12 +77,12 @@ func trusting(configuration *admissionregistrationv1.MutatingWebhookConfiguratio
 		return nil, nil
 	}
 	body, err := json.Marshal(map[string]any{
-		// One that was made anew is looked at anew.
+		// A recreated configuration must not be patched; it triggers a new request.
 		"metadata": map[string]any{"uid": configuration.UID},
 		"webhooks": webhooks,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the webhook's authority: %w", err)
+		return nil, fmt.Errorf("encode CA bundle: %w", err)
 	}
 	return body, nil
 }

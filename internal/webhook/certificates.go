@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The times of certificates. The authority is renewed after two thirds of its time, each
-// server's certificate too.
+// Lifetimes of the certificates. The CA and the server certificates are renewed after two
+// thirds of their lifetime.
 const (
 	authorityDuration   = 365 * 24 * time.Hour
 	certificateDuration = 7 * 24 * time.Hour
 )
 
-// certificateSource makes the server's certificates: a certificate authority in a Secret
-// that all managers share, and from it a certificate in the memory of each. A Secret that
-// is empty, broken or due is filled anew, and every manager changes over at once. While it
-// is missing, each goes on with the authority that it knows.
+// certificateSource issues the server's certificates. All managers share a CA in a Secret, and
+// each issues a certificate for itself that it keeps in memory. If the Secret is empty,
+// invalid or due for renewal, it gets a new CA, and every manager switches at once. While the
+// Secret is missing, the managers keep using the last CA.
 type certificateSource struct {
 	*certificates.DynamicSource
 	log logr.Logger
@@ -35,7 +35,7 @@ func newCertificateSource(config *rest.Config, options Options) *certificateSour
 	return &certificateSource{
 		log: options.Logger.WithName("webhook-certificates"),
 		DynamicSource: &certificates.DynamicSource{
-			// The names under which the API server calls a Service.
+			// The name that the API server uses for a Service.
 			DNSNames: []string{fmt.Sprintf("%s.%s.svc", options.Service, options.Namespace)},
 			Authority: &authority.DynamicAuthority{
 				RESTConfig:      config,
@@ -49,16 +49,16 @@ func newCertificateSource(config *rest.Config, options Options) *certificateSour
 	}
 }
 
-// Start keeps the certificates until the context ends.
+// Start issues and renews certificates until the context ends.
 func (s *certificateSource) Start(ctx context.Context) error {
-	// The library logs at its default level what Seamark logs for who looks into it.
+	// The library logs details at its default level.
 	if err := s.DynamicSource.Start(logr.NewContext(ctx, s.log.V(1))); err != nil {
-		return fmt.Errorf("keeping the webhook's certificates: %w", err)
+		return fmt.Errorf("issue webhook certificates: %w", err)
 	}
 	return nil
 }
 
-// serve has the server use the newest certificate.
+// serve makes the server use the latest certificate.
 func (s *certificateSource) serve(config *tls.Config) {
 	config.GetCertificate = s.GetCertificate
 }

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook annotates pods as they are made, so that the provider of a virtual
-// kubelet sees from the start what it is to probe. It only saves time: the controller
-// makes good whatever it misses, and it never refuses a pod.
+// Package webhook annotates pods at creation, so that the provider of a virtual node knows
+// from the start what to probe. It only saves time: the controller annotates the pods that
+// the webhook misses, and the webhook never rejects a pod.
 package webhook
 
 import (
@@ -20,29 +20,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// Handler answers the API server's question what to change in a new pod.
+// Handler handles the API server's admission requests for new pods.
 type Handler struct {
-	// Markers reads markers, Nodes the nodes that no kubelet runs, with their labels and
-	// taints. What they return is not changed.
-	Markers, Nodes client.Reader
-	// Compiler compiles markers.
-	Compiler *plan.Compiler
-	// Defaults are for the fields that a marker leaves unset.
-	Defaults plan.Defaults
+	// Reader reads markers.
+	Reader view.Reader
+	// Nodes reads the virtual nodes, with their labels and taints. It does not change them.
+	Nodes client.Reader
 }
 
-// Handle lets every pod pass, and annotates those that a marker selects and that may run
-// on a virtual kubelet. An error lets the pod pass as it is: an answer with an error would
-// refuse it.
+// Handle admits every pod. It annotates those that a marker selects and that may run on a
+// virtual node. After an error it admits the pod unchanged, because a response with an error
+// would reject the pod.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	changes, err := h.changes(ctx, request)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Leaving a new pod to the controller", "pod", request.Namespace+"/"+request.Name)
+		log.FromContext(ctx).Error(err, "Failed to annotate new pod, leaving it to the controller", "pod", request.Namespace+"/"+request.Name)
 		return admission.Allowed("")
 	}
 	if len(changes) == 0 {
@@ -54,7 +50,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 func (h *Handler) changes(ctx context.Context, request admission.Request) ([]jsonpatch.Operation, error) {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
-		return nil, fmt.Errorf("decoding the pod: %w", err)
+		return nil, fmt.Errorf("decode pod: %w", err)
 	}
 	pod.Namespace = request.Namespace
 	annotations, err := h.annotations(ctx, pod)
@@ -62,30 +58,25 @@ func (h *Handler) changes(ctx context.Context, request admission.Request) ([]jso
 		return nil, err
 	}
 	if size := sizeOf(pod.Annotations) + annotations.Size(); size > apivalidation.TotalAnnotationSizeLimitB {
-		return nil, fmt.Errorf("the pod's annotations would have %d bytes, more than the %d that the API server takes",
-			size, apivalidation.TotalAnnotationSizeLimitB)
+		return nil, fmt.Errorf("size of annotations %d exceeds the limit of %d bytes", size, apivalidation.TotalAnnotationSizeLimitB)
 	}
 	return patch(pod, annotations), nil
 }
 
-// annotations asks first what costs least: most namespaces have no marker.
+// annotations reads the markers first, because most namespaces have none.
 func (h *Handler) annotations(ctx context.Context, pod *corev1.Pod) (serverless.Annotations, error) {
-	markers, err := controller.Markers(ctx, h.Markers, h.Compiler, pod.Namespace)
-	if err != nil {
+	planned, err := h.Reader.ProviderPlan(ctx, pod)
+	if err != nil || len(planned.Probes) == 0 {
 		return serverless.Annotations{}, err
-	}
-	probes := serverless.Compile(pod, markers, h.Defaults).Probes
-	if len(probes) == 0 {
-		return serverless.Annotations{}, nil
 	}
 	var virtual corev1.NodeList
 	if err := h.Nodes.List(ctx, &virtual); err != nil {
-		return serverless.Annotations{}, fmt.Errorf("listing the nodes that no kubelet runs: %w", err)
+		return serverless.Annotations{}, fmt.Errorf("list virtual nodes: %w", err)
 	}
 	if !serverless.MayRunOn(pod, virtual.Items) {
 		return serverless.Annotations{}, nil
 	}
-	return serverless.Encode(probes)
+	return serverless.Encode(planned.Probes)
 }
 
 func sizeOf(annotations map[string]string) int {
@@ -96,8 +87,8 @@ func sizeOf(annotations map[string]string) int {
 	return size
 }
 
-// patch touches nothing but the annotations, so that fields of later versions of
-// Kubernetes stay as they are.
+// patch changes only the annotations, so that unknown fields of later Kubernetes versions
+// are preserved.
 func patch(pod *corev1.Pod, annotations serverless.Annotations) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	if pod.Annotations == nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -36,7 +37,7 @@ func reader(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// broken fails at every list.
+// broken fails every list.
 type broken struct{ client.Reader }
 
 func (broken) List(context.Context, client.ObjectList, ...client.ListOption) error {
@@ -58,28 +59,30 @@ func TestHandle(t *testing.T) {
 		markers, nodes client.Reader
 		want           []map[string]any
 	}{
-		"selected":           {pod: game(), want: []map[string]any{first, probes, markers}},
-		"with annotations":   {pod: game().Annotation("mine", "stays"), want: []map[string]any{probes, markers}},
-		"with older ones":    {pod: game().Annotation("kruise.io/podprobe", "[]"), want: []map[string]any{probes, markers}},
-		"with the same":      {pod: game().Annotation("kruise.io/podprobe", handed).Annotation("kruise.io/podprobemarker-list", "web")},
-		"not selected":       {pod: builders.Pod("", "").Label("app", "db").Node("").Unsaved()},
-		"no virtual node":    {pod: game(), nodes: reader(t)},
-		"no marker":          {pod: game(), markers: reader(t)},
-		"of another node":    {pod: game().Node("kubelet")},
-		"too large":          {pod: game().Annotation("mine", strings.Repeat("x", 256*1024-20))},
-		"markers unreadable": {pod: game(), markers: broken{}},
-		"nodes unreadable":   {pod: game(), nodes: broken{}},
-		"no pod":             {raw: "[]"},
-		"fields of the future": {
+		"selected":              {pod: game(), want: []map[string]any{first, probes, markers}},
+		"other annotations":     {pod: game().Annotation("mine", "stays"), want: []map[string]any{probes, markers}},
+		"outdated annotation":   {pod: game().Annotation("kruise.io/podprobe", "[]"), want: []map[string]any{probes, markers}},
+		"correct annotations":   {pod: game().Annotation("kruise.io/podprobe", handed).Annotation("kruise.io/podprobemarker-list", "web")},
+		"not selected":          {pod: builders.Pod("", "").Label("app", "db").Node("").Unsaved()},
+		"no virtual nodes":      {pod: game(), nodes: reader(t)},
+		"no markers":            {pod: game(), markers: reader(t)},
+		"bound to another node": {pod: game().Node("kubelet")},
+		"annotations too large": {pod: game().Annotation("mine", strings.Repeat("x", 256*1024-20))},
+		"list markers fails":    {pod: game(), markers: broken{}},
+		"list nodes fails":      {pod: game(), nodes: broken{}},
+		"invalid pod":           {raw: "[]"},
+		"unknown fields": {
 			raw:  `{"metadata":{"labels":{"app":"game"}},"spec":{"containers":[{"name":"main","image":"x","future":1}]}}`,
 			want: []map[string]any{first, probes, markers},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := &Handler{Markers: reader(t, marker), Nodes: reader(t, virtual), Compiler: plan.NewCompiler(), Defaults: plan.KubernetesDefaults()}
+			h := &Handler{Nodes: reader(t, virtual), Reader: view.Reader{
+				Client: reader(t, marker), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
+			}}
 			if tc.markers != nil {
-				h.Markers = tc.markers
+				h.Reader.Client = tc.markers
 			}
 			if tc.nodes != nil {
 				h.Nodes = tc.nodes
@@ -95,7 +98,7 @@ func TestHandle(t *testing.T) {
 				Namespace: "ns", Object: runtime.RawExtension{Raw: raw},
 			}})
 			if !response.Allowed {
-				t.Fatal("the pod is refused:", response.Result)
+				t.Fatal("pod rejected:", response.Result)
 			}
 			var got []map[string]any
 			encoded, err := json.Marshal(response.Patches)
@@ -127,10 +130,10 @@ func TestTrusting(t *testing.T) {
 		authority     string
 		want          string
 	}{
-		"none yet":       {configuration: configuration("")},
-		"told already":   {configuration: configuration("x"), authority: "x"},
-		"not told yet":   {configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`},
-		"one of another": {configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`},
+		"no CA":                {configuration: configuration("")},
+		"up to date":           {configuration: configuration("x"), authority: "x"},
+		"no bundle":            {configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`},
+		"one webhook outdated": {configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

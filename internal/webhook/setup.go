@@ -27,41 +27,41 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// Path is where the server answers.
+// Path is the URL path of the webhook.
 const Path = "/annotate-pod"
 
-// Options are what a webhook is made with.
+// Options configure a Webhook.
 type Options struct {
-	// Port is what the server listens on, at all addresses.
+	// Port is the port of the server, on all addresses.
 	Port int
-	// CertificateDirectory has tls.crt and tls.key, which somebody else makes and renews,
-	// and tells the API server of. Empty means that Seamark does.
+	// CertificateDirectory has tls.crt and tls.key, which another program issues and renews
+	// and registers with the API server. If it is empty, Seamark does so.
 	CertificateDirectory string
-	// Namespace is that of the Service and of the Secret.
+	// Namespace is the namespace of the Service and of the Secret.
 	Namespace string
-	// Service is the name of the Service by which the API server calls.
+	// Service is the name of the Service that the API server calls.
 	Service string
-	// Secret is the name of the Secret that holds the certificate authority which Seamark
-	// makes, and Configuration that of the MutatingWebhookConfiguration which is told of it.
+	// Secret is the name of the Secret with the certificate authority that Seamark creates.
+	// Configuration is the name of the MutatingWebhookConfiguration that must trust it.
 	Secret, Configuration string
-	// Logger takes what the webhook logs.
+	// Logger is the logger of the webhook.
 	Logger logr.Logger
 }
 
-// Webhook is the server and what it needs.
+// Webhook is the server and its certificates.
 type Webhook struct {
-	// Server is to be the manager's webhook server.
+	// Server must be used as the manager's webhook server.
 	Server webhook.Server
 
 	options Options
-	// source is nil where somebody else makes the certificates.
+	// source is nil if another program issues the certificates.
 	source *certificateSource
 }
 
-// New returns a webhook that does not serve yet.
+// New returns a webhook. It serves after Add, while the manager runs.
 func New(config *rest.Config, options Options) *Webhook {
 	w := &Webhook{options: options}
 	server := webhook.Options{Port: options.Port, CertDir: options.CertificateDirectory}
@@ -73,37 +73,35 @@ func New(config *rest.Config, options Options) *Webhook {
 	return w
 }
 
-// Add runs the webhook under the manager whose webhook server it is, in every manager,
-// whether or not it leads. The manager is ready once the webhook serves.
-func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, compiler *plan.Compiler, defaults plan.Defaults) error {
+// Add runs the webhook under the manager that uses its server, whether or not the manager
+// leads. The manager is ready when the webhook serves.
+func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader view.Reader) error {
 	informers, err := w.informers(mgr)
 	if err != nil {
 		return err
 	}
-	// All informers must be there before the first request asks for one.
+	// All informers must exist before the first request reads from one.
 	for _, object := range w.kinds() {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("making the informer of %T for the webhook: %w", object, err)
+			return fmt.Errorf("create informer of %T for webhook: %w", object, err)
 		}
 	}
-	// The manager runs its server once it is asked for it.
-	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: &Handler{
-		Markers: mgr.GetCache(), Nodes: informers, Compiler: compiler, Defaults: defaults,
-	}})
+	// GetWebhookServer makes the manager run the server.
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: &Handler{Reader: reader, Nodes: informers}})
 	err = errors.Join(mgr.Add(informers), mgr.AddReadyzCheck("webhook", w.Server.StartedChecker()))
 	if err != nil {
-		return fmt.Errorf("adding the webhook: %w", err)
+		return fmt.Errorf("add webhook: %w", err)
 	}
 	if w.source == nil {
 		return nil
 	}
 	if err := mgr.Add(w.source); err != nil {
-		return fmt.Errorf("adding the webhook's certificates: %w", err)
+		return fmt.Errorf("add webhook certificates: %w", err)
 	}
 	return w.addBundles(mgr, informers)
 }
 
-// addBundles runs in the manager that leads.
+// addBundles adds the controller of the CA bundle, which runs while the manager leads.
 func (w *Webhook) addBundles(mgr manager.Manager, informers cache.Cache) error {
 	b := &bundles{
 		reader: informers, writer: mgr.GetClient(),
@@ -116,10 +114,10 @@ func (w *Webhook) addBundles(mgr manager.Manager, informers cache.Cache) error {
 			&handler.TypedEnqueueRequestForObject[*admissionregistrationv1.MutatingWebhookConfiguration]{}))
 }
 
-// caches are informers that a manager starts before all that reads from them.
+// caches makes the manager start the informers before the runnables that read from them.
 type caches struct{ cache.Cache }
 
-// GetCache marks them as such.
+// GetCache identifies the informers as a cache to the manager.
 func (c *caches) GetCache() cache.Cache { return c }
 
 func (w *Webhook) kinds() []client.Object {
@@ -129,8 +127,8 @@ func (w *Webhook) kinds() []client.Object {
 	return []client.Object{&corev1.Node{}, &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}}
 }
 
-// informers keeps the nodes that no kubelet runs, and of all other objects the two that
-// the webhook's rights are for.
+// informers returns informers of the virtual nodes, the Secret and the configuration. The
+// webhook has no permission to read other objects.
 func (w *Webhook) informers(mgr manager.Manager) (*caches, error) {
 	shared := true
 	named := func(name string) fields.Selector {
@@ -146,7 +144,7 @@ func (w *Webhook) informers(mgr manager.Manager) (*caches, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {
 				Label:     labels.SelectorFromSet(labels.Set{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet}),
-				Transform: trimNode,
+				Transform: view.Transform(view.TrimVirtualNode),
 			},
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{w.options.Namespace: {FieldSelector: named(w.options.Secret)}},
@@ -155,19 +153,7 @@ func (w *Webhook) informers(mgr manager.Manager) (*caches, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the informers of the webhook: %w", err)
+		return nil, fmt.Errorf("create informers of webhook: %w", err)
 	}
 	return &caches{Cache: built}, nil
-}
-
-// trimNode keeps what a pod's place is chosen by.
-func trimNode(in any) (any, error) {
-	node, ok := in.(*corev1.Node)
-	if !ok {
-		return in, nil
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
-	}, nil
 }

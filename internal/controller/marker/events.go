@@ -7,76 +7,54 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-type queue = controller.Queue
-
-func add(q queue, marker types.NamespacedName) {
-	q.Add(reconcile.Request{NamespacedName: marker})
+// Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
+func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controller.Add(mgr, "marker", controller.SubjectMarker, r, concurrency,
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.PodProbeMarker]{}),
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespace)),
+		source.Kind(informers, &corev1.Pod{}, r.podEvents()))
 }
 
-// markerEvents returns what to do when a marker changes: it is asked for, and where its
-// spec may win or lose keys, so are the others of its namespace.
-func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.PodProbeMarker, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			add(q, client.ObjectKeyFromObject(e.Object))
-			if !e.IsInInitialList {
-				r.addNamespace(ctx, q, e.Object.Namespace)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			add(q, client.ObjectKeyFromObject(e.ObjectNew))
-			if !controller.SameMarker(e.ObjectOld, e.ObjectNew) {
-				r.addNamespace(ctx, q, e.ObjectNew.Namespace)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.PodProbeMarker], q queue) {
-			add(q, client.ObjectKeyFromObject(e.Object))
-			r.addNamespace(ctx, q, e.Object.Namespace)
-		},
-	}
+// enqueueNamespace enqueues all markers of a changed marker's namespace, because they may
+// win or lose keys.
+func (r *Reconciler) enqueueNamespace(ctx context.Context, q controller.Queue, changed *v1alpha1.PodProbeMarker) {
+	enqueue(q, r.lookup.Markers(ctx, changed.Namespace))
 }
 
-func (r *Reconciler) addNamespace(ctx context.Context, q queue, namespace string) {
-	r.addAll(q, r.markersOf(ctx, namespace))
-}
-
-func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
-	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
-}
-
-// podEvents returns what to do when a pod changes: where a marker begins or ceases to
-// probe it, all its markers are asked for, since keys may change hands among them. Pods
-// found at the start are passed over: all markers are asked for then.
+// podEvents returns a handler that enqueues the markers of a pod when one of them starts or
+// stops probing it, because other markers of the pod may win or lose keys. It ignores the
+// pods that exist at the start, because all markers are enqueued then.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
 			if !e.IsInInitialList && plan.Eligible(e.Object) {
-				r.addAll(q, selecting(e.Object, r.markersOf(ctx, e.Object.Namespace)))
+				enqueue(q, selecting(e.Object, r.lookup.Markers(ctx, e.Object.Namespace)))
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			r.addAll(q, concerned(e.ObjectOld, e.ObjectNew, r.markersOf(ctx, e.ObjectNew.Namespace)))
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+			enqueue(q, affected(e.ObjectOld, e.ObjectNew, r.lookup.Markers(ctx, e.ObjectNew.Namespace)))
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.addAll(q, selecting(e.Object, r.markersOf(ctx, e.Object.Namespace)))
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+			enqueue(q, selecting(e.Object, r.lookup.Markers(ctx, e.Object.Namespace)))
 		},
 	}
 }
 
-func (r *Reconciler) addAll(q queue, markers []*plan.Marker) {
+func enqueue(q controller.Queue, markers []*plan.Marker) {
 	for _, marker := range markers {
-		add(q, marker.Key())
+		controller.Enqueue(q, marker.Key())
 	}
 }
 
@@ -91,9 +69,9 @@ func selecting(pod *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
 	return found
 }
 
-// concerned returns the markers that probe the pod before or after the change, if one
-// of them does so only before or only after.
-func concerned(before, after *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
+// affected returns the markers that probe the pod before or after the change, if one of
+// them does so only before or only after.
+func affected(before, after *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
 	var either []*plan.Marker
 	changed := false
 	for _, marker := range markers {

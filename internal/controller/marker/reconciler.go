@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package marker keeps what PodProbeMarkers themselves carry: the status, which says
-// how many pods a marker probes and what is wrong with it, and the finalizer, which
-// holds it until its probes are out of every plan and its marks are off every pod.
+// Package marker maintains the status and the finalizer of PodProbeMarkers. The status
+// reports how many pods a marker probes and which problems it has. The finalizer keeps a
+// deleted marker until its probes are removed from every plan and its marks from every pod.
 package marker
 
 import (
@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,12 +27,13 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// recheck is how soon a marker that can't be released yet is looked at again.
+// recheck is the delay before a marker that cannot be released yet is checked again.
 const recheck = 200 * time.Millisecond
 
-// maxNote is the most bytes of a condition's message that an event takes.
+// maxNote is the maximum number of bytes of a condition's message in an event.
 const maxNote = 1000
 
 // Markers writes markers, as apply.Markers does.
@@ -42,18 +42,12 @@ type Markers interface {
 	Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) error
 }
 
-// Options are what a Reconciler works with. All are required.
+// Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Cache reads pods, markers and NodePodProbes. What it returns is not changed.
-	Cache client.Reader
+	// Reader reads pods, markers, nodes and NodePodProbes from the cache.
+	Reader view.Reader
 	// Markers writes.
 	Markers Markers
-	// Compiler compiles markers.
-	Compiler *plan.Compiler
-	// Defaults are for the fields that a marker leaves unset.
-	Defaults plan.Defaults
-	// Serverless is whether providers probe the pods of virtual kubelets.
-	Serverless bool
 	// Recorder records events on markers.
 	Recorder record.EventRecorder
 	// Metrics counts the writes.
@@ -62,38 +56,36 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reconciler keeps one marker's finalizer and status at a time.
+// Reconciler maintains the finalizer and status of one marker at a time.
 type Reconciler struct {
 	Options
-	prober controller.Prober
-	looks  *looks
+	lookup controller.Lookup
+	checks *checks
 	recent *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 }
 
-// New returns a Reconciler that has looked at no marker yet.
+// New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
-		prober: controller.Prober{
-			Cache: options.Cache, Compiler: options.Compiler, Defaults: options.Defaults, Serverless: options.Serverless,
-		},
-		looks:  newLooks(),
-		recent: apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		lookup:  controller.Lookup{Reader: options.Reader},
+		checks:  newChecks(),
+		recent:  apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
 	}
 }
 
-// Reconcile puts the finalizer on a marker and keeps its status, or, when the marker is
-// being deleted, takes the finalizer off once nothing of it is left anywhere.
+// Reconcile adds the finalizer to a marker and updates its status. If the marker is being
+// deleted, it removes the finalizer when all plans and pods are free of the marker.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	marker := &v1alpha1.PodProbeMarker{}
-	err := r.Cache.Get(ctx, request.NamespacedName, marker)
+	err := r.Reader.Client.Get(ctx, request.NamespacedName, marker)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.looks.forget(request.NamespacedName)
+		r.checks.forget(request.NamespacedName)
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading marker %s: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("get marker %s: %w", request, err)
 	}
 	if marker.DeletionTimestamp != nil {
 		return r.release(ctx, marker)
@@ -101,96 +93,89 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
 		held := marker.DeepCopy()
 		controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
-		// The write brings the marker back here, for its status.
-		return r.setFinalizers(ctx, marker, held.Finalizers)
+		// The write enqueues the marker again, for its status.
+		return outdated(r.Markers.Finalizers(ctx, marker, held.Finalizers))
 	}
-	if wait := r.looks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
+	if wait := r.checks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	return outdated(r.updateStatus(ctx, marker))
 }
 
-func (r *Reconciler) setFinalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) (reconcile.Result, error) {
-	return outdated(r.Markers.Finalizers(ctx, marker, finalizers))
-}
-
-// outdated makes no error of a write that came too late.
+// outdated turns a stale-cache conflict into a requeue.
 func outdated(err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
-		// The cache is behind; the change that it waits for may be of no other interest.
+		// The missing change may not enqueue the marker when it arrives.
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return reconcile.Result{}, err
 }
 
 func (r *Reconciler) updateStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
-	matched, conditions, err := r.look(ctx, marker)
+	matched, findings, err := r.check(ctx, marker)
 	if err != nil {
 		return err
 	}
 	key := client.ObjectKeyFromObject(marker)
+	last := r.checks.last(key)
 	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)
 	if !unseen {
 		current = marker.Status
 		if len(current.Conditions) == 0 {
-			current.Conditions = r.looks.dropped(key)
+			current.Conditions = last.dropped
 		}
 	}
-	status := next(current, marker.Generation, matched, conditions, r.Now())
+	status := next(current, marker.Generation, matched, findings, r.Now())
 	if same(current, status) {
+		r.checks.reported(key, findings)
 		return nil
 	}
 	stored, err := r.Markers.Status(ctx, marker, status)
 	if err != nil {
-		r.looks.again(key)
+		r.checks.retry(key)
 		return err
 	}
 	if len(stored.Status.Conditions) == 0 {
-		r.looks.setDropped(key, status.Conditions)
+		r.checks.dropped(key, status.Conditions)
 	}
+	r.checks.reported(key, findings)
 	r.recent.Wrote(key, marker.UID, stored.ResourceVersion, status)
 	r.Metrics.StatusWritten()
-	for _, condition := range news(current, status) {
-		r.Recorder.Event(marker, corev1.EventTypeWarning, condition.Reason, short(condition.Message))
-		log.FromContext(ctx).Info("Marker has a problem", "condition", condition.Type, "reason", condition.Reason, "message", condition.Message)
+	for _, f := range news(current, last.causes, findings) {
+		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
+		log.FromContext(ctx).Info("Marker has a problem", "condition", f.Type, "reason", f.Reason, "message", f.Message)
 	}
 	return nil
 }
 
-// look works out what the status says.
-func (r *Reconciler) look(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, []metav1.Condition, error) {
-	compiled, err := r.Compiler.Compile(marker)
+// check returns the number of matched pods and the conditions of the marker.
+func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, []finding, error) {
+	compiled, err := r.Reader.Compiler.Compile(marker)
 	if err != nil {
-		return 0, []metav1.Condition{invalid(err), summary{}.exclusive(nil)}, nil
+		return 0, []finding{invalid(err), summary{}.exclusive(nil)}, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
+	selected, err := r.Reader.SelectedPods(ctx, marker)
 	if err != nil {
-		return 0, nil, fmt.Errorf("compiling the selector of marker %s/%s: %w", marker.Namespace, marker.Name, err)
-	}
-	var selected corev1.PodList
-	err = r.Cache.List(ctx, &selected, client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return 0, nil, fmt.Errorf("listing the pods of marker %s/%s: %w", marker.Namespace, marker.Name, err)
+		return 0, nil, err
 	}
 	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Cache.List(ctx, &markers, client.InNamespace(marker.Namespace)); err != nil {
-		return 0, nil, fmt.Errorf("listing the markers of namespace %s: %w", marker.Namespace, err)
+	if err := r.Reader.Client.List(ctx, &markers, client.InNamespace(marker.Namespace)); err != nil {
+		return 0, nil, fmt.Errorf("list markers of namespace %s: %w", marker.Namespace, err)
 	}
-	contenders := r.Compiler.All(rivals(marker, markers.Items))
-	s, err := summarize(compiled, selected.Items, func(pod *corev1.Pod) (plan.PodPlan, error) {
-		planned, _, err := r.prober.Plan(ctx, pod, contenders)
-		return planned, err
+	contenders := r.Reader.Compiler.All(rivals(marker, markers.Items))
+	s, err := summarize(compiled, selected, func(pod *corev1.Pod) (plan.PodPlan, error) {
+		return r.Reader.Plan(ctx, pod, contenders)
 	})
 	if err != nil {
 		return 0, nil, err
 	}
-	return s.matched, s.conditions(marker), nil
+	return s.matched, s.findings(marker), nil
 }
 
-// short cuts the message to what an event takes, between two characters.
+// short truncates the message to maxNote bytes at a character boundary.
 func short(message string) string {
 	if len(message) <= maxNote {
 		return message

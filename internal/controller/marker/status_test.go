@@ -16,62 +16,72 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-func cond(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: v1alpha1.ConditionProbesResolved, Status: status, Reason: reason, Message: message}
+func found(status metav1.ConditionStatus, reason, message string) finding {
+	return finding{Condition: metav1.Condition{Type: v1alpha1.ConditionProbesResolved, Status: status, Reason: reason, Message: message}}
 }
 
-func TestNextMovesTransitionTimesOnlyWithTheStatus(t *testing.T) {
+func TestNextChangesTransitionTimesOnlyWithTheStatus(t *testing.T) {
 	first, later := time.Unix(1_700_000_000, 5), time.Unix(1_700_000_060, 0)
-	ok := next(v1alpha1.PodProbeMarkerStatus{}, 1, 3, []metav1.Condition{cond("True", "Resolved", "fine")}, first)
+	ok := next(v1alpha1.PodProbeMarkerStatus{}, 1, 3, []finding{found("True", "Resolved", "fine")}, first)
 	if ok.MatchedPods != 3 || ok.ObservedGeneration != 1 || !ok.Conditions[0].LastTransitionTime.Time.Equal(time.Unix(1_700_000_000, 0)) {
 		t.Fatalf("first status %+v", ok)
 	}
-	again := next(ok, 1, 3, []metav1.Condition{cond("True", "Resolved", "fine")}, later)
+	again := next(ok, 1, 3, []finding{found("True", "Resolved", "fine")}, later)
 	if !same(ok, again) {
-		t.Errorf("nothing changed, and the status did:\n%s", cmp.Diff(ok, again))
+		t.Errorf("status differs without a change:\n%s", cmp.Diff(ok, again))
 	}
-	edited := next(ok, 2, 3, []metav1.Condition{cond("True", "Resolved", "fine")}, later)
+	edited := next(ok, 2, 3, []finding{found("True", "Resolved", "fine")}, later)
 	if same(ok, edited) || !edited.Conditions[0].LastTransitionTime.Equal(&ok.Conditions[0].LastTransitionTime) {
-		t.Errorf("a new generation: %+v", edited)
+		t.Errorf("status of the new generation: %+v", edited)
 	}
-	bad := next(ok, 1, 3, []metav1.Condition{cond("False", "ContainerNotFound", "none")}, later)
+	bad := next(ok, 1, 3, []finding{found("False", "ContainerNotFound", "none")}, later)
 	if !bad.Conditions[0].LastTransitionTime.Time.Equal(later) {
-		t.Errorf("the status changed at %v: %+v", later, bad)
+		t.Errorf("transition time is not %v: %+v", later, bad)
 	}
 }
 
 func TestNews(t *testing.T) {
-	status := func(conditions ...metav1.Condition) v1alpha1.PodProbeMarkerStatus {
-		return v1alpha1.PodProbeMarkerStatus{Conditions: conditions}
+	const resolved = v1alpha1.ConditionProbesResolved
+	good := found("True", "Resolved", "")
+	bad := func(cause, message string) finding {
+		f := found("False", "ContainerNotFound", message)
+		f.cause = cause
+		return f
 	}
-	bad := cond("False", "ContainerNotFound", `probe "p": no container "db" (1 of 2 matched pods, such as a)`)
+	known := map[string]string{resolved: "db"}
 	cases := map[string]struct {
-		before, after v1alpha1.PodProbeMarkerStatus
-		news          bool
+		before finding
+		causes map[string]string
+		after  finding
+		news   bool
 	}{
-		"nothing wrong":        {after: status(cond("True", "Resolved", ""))},
-		"wrong from the start": {after: status(bad), news: true},
-		"newly wrong":          {before: status(cond("True", "Resolved", "")), after: status(bad), news: true},
-		"still wrong":          {before: status(bad), after: status(bad)},
-		"wrong for more pods": {before: status(bad), after: status(cond("False", "ContainerNotFound",
-			`probe "p": no container "db" (2 of 3 matched pods, such as b)`))},
-		"wrong in another way": {before: status(bad), news: true, after: status(cond("False", "ContainerNotFound",
-			`probe "p": no container "cache" (1 of 2 matched pods, such as a)`))},
-		"right again": {before: status(bad), after: status(cond("True", "Resolved", ""))},
+		"no problem":               {after: good},
+		"problem of a new marker":  {after: bad("db", ""), news: true},
+		"new problem":              {before: good, causes: map[string]string{resolved: ""}, after: bad("db", ""), news: true},
+		"same problem":             {before: bad("db", "in 1 pod"), causes: known, after: bad("db", "in 1 pod")},
+		"more pods":                {before: bad("db", "in 1 pod"), causes: known, after: bad("db", "in 2 pods")},
+		"other cause":              {before: bad("db", ""), causes: known, after: bad("cache", ""), news: true},
+		"other reason":             {before: bad("db", ""), causes: known, after: found("False", "PortNotFound", ""), news: true},
+		"same reason, new manager": {before: bad("db", "in 1 pod"), after: bad("db", "in 2 pods")},
+		"problem is fixed":         {before: bad("db", ""), causes: known, after: good},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := len(news(tc.before, tc.after)) > 0; got != tc.news {
+			var before v1alpha1.PodProbeMarkerStatus
+			if tc.before.Type != "" {
+				before.Conditions = []metav1.Condition{tc.before.Condition}
+			}
+			if got := len(news(before, tc.causes, []finding{tc.after})) > 0; got != tc.news {
 				t.Errorf("news: %t, want %t", got, tc.news)
 			}
 		})
 	}
 }
 
-func TestLooks(t *testing.T) {
+func TestChecks(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
 	start := time.Unix(1_700_000_000, 0)
-	l := newLooks()
+	c := newChecks()
 	steps := []struct {
 		name       string
 		uid        types.UID
@@ -79,21 +89,21 @@ func TestLooks(t *testing.T) {
 		after      time.Duration
 		want       time.Duration
 	}{
-		{"the first look", "a", 1, 0, 0},
+		{"first check", "a", 1, 0, 0},
 		{"too soon", "a", 1, 300 * time.Millisecond, 700 * time.Millisecond},
-		{"an edit", "a", 2, 400 * time.Millisecond, 0},
-		{"too soon after it", "a", 2, 500 * time.Millisecond, 900 * time.Millisecond},
-		{"late enough", "a", 2, 1400 * time.Millisecond, 0},
-		{"another marker of the name", "b", 2, 1500 * time.Millisecond, 0},
+		{"edited marker", "a", 2, 400 * time.Millisecond, 0},
+		{"too soon after the edit", "a", 2, 500 * time.Millisecond, 900 * time.Millisecond},
+		{"after the interval", "a", 2, 1400 * time.Millisecond, 0},
+		{"recreated marker", "b", 2, 1500 * time.Millisecond, 0},
 	}
 	for _, step := range steps {
-		if got := l.wait(key, step.uid, step.generation, start.Add(step.after)); got != step.want {
-			t.Errorf("%s waits %v, want %v", step.name, got, step.want)
+		if got := c.wait(key, step.uid, step.generation, start.Add(step.after)); got != step.want {
+			t.Errorf("%s: wait %v, want %v", step.name, got, step.want)
 		}
 	}
-	l.again(key)
-	if got := l.wait(key, "b", 2, start.Add(1600*time.Millisecond)); got != 0 {
-		t.Errorf("a look after one that came to nothing waits %v", got)
+	c.retry(key)
+	if got := c.wait(key, "b", 2, start.Add(1600*time.Millisecond)); got != 0 {
+		t.Errorf("after retry: wait %v, want 0", got)
 	}
 }
 
@@ -103,6 +113,6 @@ func TestShort(t *testing.T) {
 	}
 	got := short(strings.Repeat("é", 2000))
 	if len(got) > maxNote+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é...") {
-		t.Errorf("short gives %d bytes, valid: %t", len(got), utf8.ValidString(got))
+		t.Errorf("short returns %d bytes, valid UTF-8: %t", len(got), utf8.ValidString(got))
 	}
 }

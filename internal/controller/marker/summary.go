@@ -6,6 +6,7 @@ package marker
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
-// The reasons of the conditions.
+// Reasons of the conditions.
 const (
 	reasonResolved    = "Resolved"
 	reasonExclusive   = "Exclusive"
@@ -28,20 +29,20 @@ const (
 	reasonKeyConflict = "KeyConflict"
 )
 
-// problem is a probe that is left out, whatever the pod.
+// problem is a reason why a probe cannot run, in any number of pods.
 type problem struct {
 	probe, container, port string
 	reason                 plan.Reason
 }
 
-// conflict is a key of one of the marker's probes that another probe sets.
+// conflict is a key that a probe of the marker declares and another probe sets.
 type conflict struct {
 	key    mark.Key
 	winner probeid.ID
 	loser  string
 }
 
-// pods counts the pods that something holds for, and names the first of them.
+// pods counts the affected pods and has the name of the first.
 type pods struct {
 	count   int
 	example string
@@ -55,15 +56,15 @@ func (p pods) with(name string) pods {
 	return p
 }
 
-// summary is what the pods of one marker make of it.
+// summary has the problems of one marker in its pods.
 type summary struct {
 	matched   int
 	problems  map[problem]pods
 	conflicts map[conflict]pods
 }
 
-// summarize looks at the namespace's pods that the marker selects. Each is planned with the
-// compiled markers that may set keys which the marker declares, itself among them.
+// summarize collects the problems of the marker in the selected pods. planPod returns the plan
+// of a pod with the marker and its rivals.
 func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
 	s := summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
 	for i := range selected {
@@ -93,7 +94,7 @@ func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.
 	return s, nil
 }
 
-// rivals returns those of the markers that declare a key which the marker declares too.
+// rivals returns the marker and those that declare one of its keys too.
 func rivals(marker *v1alpha1.PodProbeMarker, all []v1alpha1.PodProbeMarker) []v1alpha1.PodProbeMarker {
 	mine := declared(marker)
 	return slices.DeleteFunc(slices.Clone(all), func(other v1alpha1.PodProbeMarker) bool {
@@ -112,114 +113,108 @@ func declared(marker *v1alpha1.PodProbeMarker) sets.Set[mark.Key] {
 	return keys
 }
 
-// conditions says in words what is wrong, in the order of the marker's probes.
-func (s summary) conditions(marker *v1alpha1.PodProbeMarker) []metav1.Condition {
+// findings returns the marker's conditions. Their messages follow the order of its probes.
+func (s summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	order := make(map[string]int, len(marker.Spec.Probes))
 	for i := range marker.Spec.Probes {
 		order[marker.Spec.Probes[i].Name] = i
 	}
-	return []metav1.Condition{s.resolved(order), s.exclusive(order)}
+	return []finding{s.resolved(order), s.exclusive(order)}
 }
 
-func (s summary) resolved(order map[string]int) metav1.Condition {
-	problems := make([]problem, 0, len(s.problems))
-	for p := range s.problems {
-		problems = append(problems, p)
-	}
-	if len(problems) == 0 {
-		return metav1.Condition{
+func (s summary) resolved(order map[string]int) finding {
+	if len(s.problems) == 0 {
+		return finding{Condition: metav1.Condition{
 			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionTrue, Reason: reasonResolved,
-			Message: "every probe can run in every matched pod",
-		}
+			Message: "All probes can run in all matched pods.",
+		}}
 	}
-	slices.SortFunc(problems, func(a, b problem) int {
+	problems := slices.SortedFunc(maps.Keys(s.problems), func(a, b problem) int {
 		return cmp.Or(order[a.probe]-order[b.probe], strings.Compare(string(a.reason), string(b.reason)))
 	})
-	sentences := make([]string, 0, len(problems))
-	for _, p := range problems {
-		sentences = append(sentences, fmt.Sprintf("%s (%s)", p, s.share(s.problems[p])))
-	}
-	return metav1.Condition{
-		Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: string(problems[0].reason),
-		Message: joined(sentences),
+	return finding{
+		cause: fmt.Sprint(problems),
+		Condition: metav1.Condition{
+			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: string(problems[0].reason),
+			Message: message(problems, s.problems, s.matched),
+		},
 	}
 }
 
-func (s summary) exclusive(order map[string]int) metav1.Condition {
-	conflicts := make([]conflict, 0, len(s.conflicts))
-	for c := range s.conflicts {
-		conflicts = append(conflicts, c)
-	}
-	if len(conflicts) == 0 {
-		return metav1.Condition{
+func (s summary) exclusive(order map[string]int) finding {
+	if len(s.conflicts) == 0 {
+		return finding{Condition: metav1.Condition{
 			Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionTrue, Reason: reasonExclusive,
-			Message: "no other probe comes before these with a mark that they declare",
-		}
+			Message: "No conflicting marks.",
+		}}
 	}
-	slices.SortFunc(conflicts, func(a, b conflict) int {
+	conflicts := slices.SortedFunc(maps.Keys(s.conflicts), func(a, b conflict) int {
 		return cmp.Or(order[a.loser]-order[b.loser], strings.Compare(a.key.String(), b.key.String()),
 			strings.Compare(a.winner.String(), b.winner.String()))
 	})
-	sentences := make([]string, 0, len(conflicts))
-	for _, c := range conflicts {
-		sentences = append(sentences, fmt.Sprintf("%s (%s)", c, s.share(s.conflicts[c])))
-	}
-	return metav1.Condition{
-		Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionFalse, Reason: reasonKeyConflict,
-		Message: joined(sentences),
+	return finding{
+		cause: fmt.Sprint(conflicts),
+		Condition: metav1.Condition{
+			Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionFalse, Reason: reasonKeyConflict,
+			Message: message(conflicts, s.conflicts, s.matched),
+		},
 	}
 }
 
-// maxMessage is the most characters that the API server takes of a condition's message.
+// invalid returns the condition of a marker that does not compile.
+func invalid(err error) finding {
+	return finding{
+		cause: err.Error(),
+		Condition: metav1.Condition{
+			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: reasonInvalid,
+			Message: err.Error(),
+		},
+	}
+}
+
+// maxMessage is the API server's limit for the message of a condition.
 const maxMessage = 32768
 
-// joined makes one message of as many of the sentences as it may hold.
-func joined(sentences []string) string {
-	const room = len("; and 1000000 more")
-	var message strings.Builder
-	for i, sentence := range sentences {
-		if message.Len()+len("; ")+len(sentence)+room > maxMessage {
-			fmt.Fprintf(&message, "; and %d more", len(sentences)-i)
+// message lists as many of the problems or conflicts as fit, with the pods that have them.
+func message[T interface {
+	comparable
+	fmt.Stringer
+}](all []T, affected map[T]pods, matched int) string {
+	const room = len(" And 1000000 more.")
+	var text strings.Builder
+	for i, each := range all {
+		p := affected[each]
+		sentence := fmt.Sprintf("%s (%d of %d matched pods, such as %s).", each, p.count, matched, p.example)
+		if text.Len()+1+len(sentence)+room > maxMessage {
+			fmt.Fprintf(&text, " And %d more.", len(all)-i)
 			break
 		}
 		if i > 0 {
-			message.WriteString("; ")
+			text.WriteString(" ")
 		}
-		message.WriteString(sentence)
+		text.WriteString(sentence)
 	}
-	return message.String()
+	return text.String()
 }
 
-func (s summary) share(p pods) string {
-	return fmt.Sprintf("%d of %d matched pods, such as %s", p.count, s.matched, p.example)
-}
-
-// String says what is wrong without naming pods.
+// String describes the problem without the affected pods.
 func (p problem) String() string {
 	switch p.reason {
 	case plan.ContainerNotFound:
-		return fmt.Sprintf("probe %q: no container %q", p.probe, p.container)
+		return fmt.Sprintf("Probe %q: container %q not found", p.probe, p.container)
 	case plan.PortNotFound:
-		return fmt.Sprintf("probe %q: container %q has no port %q", p.probe, p.container, p.port)
+		return fmt.Sprintf("Probe %q: container %q has no port %q", p.probe, p.container, p.port)
 	case serverless.ConditionTypeMissing:
-		return fmt.Sprintf("probe %q: needs a podConditionType for pods on virtual kubelets", p.probe)
+		return fmt.Sprintf("Probe %q: podConditionType is required for pods on virtual nodes", p.probe)
 	case serverless.ConditionTypeTaken:
-		return fmt.Sprintf("probe %q: another probe before it has its podConditionType, and pods on virtual kubelets are probed for one only", p.probe)
+		return fmt.Sprintf("Probe %q: podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same", p.probe)
 	default:
-		return fmt.Sprintf("probe %q: needs exactly one of exec, httpGet, tcpSocket and grpc", p.probe)
+		return fmt.Sprintf("Probe %q: exactly one of exec, httpGet, tcpSocket and grpc is required", p.probe)
 	}
 }
 
-// String says what is wrong without naming pods.
+// String describes the conflict without the affected pods.
 func (c conflict) String() string {
-	return fmt.Sprintf("probe %q: the %s %q is set by probe %q of marker %q",
+	return fmt.Sprintf("Probe %q: %s %q is set by probe %q of marker %q",
 		c.loser, c.key.Kind, c.key.Name, c.winner.Probe, c.winner.Marker)
-}
-
-// invalid is the condition of a marker that can't be followed at all.
-func invalid(err error) metav1.Condition {
-	return metav1.Condition{
-		Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: reasonInvalid,
-		Message: err.Error(),
-	}
 }

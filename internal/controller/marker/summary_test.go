@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -25,8 +26,8 @@ func TestSummary(t *testing.T) {
 	label := func(probe, key string) *builders.ProbeBuilder {
 		return builders.Probe(probe).Label(v1alpha1.ProbeSucceeded, key, "1")
 	}
-	const resolved = "ProbesResolved True Resolved: every probe can run in every matched pod"
-	const exclusive = "MarksExclusive True Exclusive: no other probe comes before these with a mark that they declare"
+	const resolved = "ProbesResolved True Resolved: All probes can run in all matched pods."
+	const exclusive = "MarksExclusive True Exclusive: No conflicting marks."
 	http := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}
 	cases := map[string]struct {
 		marker  *builders.MarkerBuilder
@@ -39,13 +40,13 @@ func TestSummary(t *testing.T) {
 			marker: builders.Marker("ns", "web").Probe(label("p", "a")),
 			want:   []string{resolved, exclusive},
 		},
-		"only pods that are probed count": {
+		"only eligible pods": {
 			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),
 			pods:    []*corev1.Pod{game("a").Build(), game("b").Terminating().Build(), game("c").Initialized("False").Build()},
 			matched: 1,
 			want:    []string{resolved, exclusive},
 		},
-		"a container and a port that some pods lack": {
+		"missing containers and ports": {
 			marker: builders.Marker("ns", "web").
 				Probe(label("q", "a").Container("db").Handler(http)).
 				Probe(label("p", "b").Container("cache")),
@@ -55,13 +56,13 @@ func TestSummary(t *testing.T) {
 			matched: 3,
 			want: []string{
 				"ProbesResolved False ContainerNotFound: " +
-					`probe "q": no container "db" (1 of 3 matched pods, such as b); ` +
-					`probe "q": container "db" has no port "http" (2 of 3 matched pods, such as a); ` +
-					`probe "p": no container "cache" (1 of 3 matched pods, such as c)`,
+					`Probe "q": container "db" not found (1 of 3 matched pods, such as b). ` +
+					`Probe "q": container "db" has no port "http" (2 of 3 matched pods, such as a). ` +
+					`Probe "p": container "cache" not found (1 of 3 matched pods, such as c).`,
 				exclusive,
 			},
 		},
-		"keys that another marker and another probe set": {
+		"keys of another marker and another probe": {
 			marker: builders.Marker("ns", "web").Probe(label("p", "a").Condition("x/y")).Probe(label("q", "b").Condition("x/y")),
 			others: []*v1alpha1.PodProbeMarker{
 				builders.Marker("ns", "api").Probe(label("p", "b")).Build(),
@@ -73,11 +74,11 @@ func TestSummary(t *testing.T) {
 			want: []string{
 				resolved,
 				"MarksExclusive False KeyConflict: " +
-					`probe "q": the condition "x/y" is set by probe "p" of marker "web" (2 of 2 matched pods, such as a); ` +
-					`probe "q": the label "b" is set by probe "p" of marker "api" (2 of 2 matched pods, such as a)`,
+					`Probe "q": condition "x/y" is set by probe "p" of marker "web" (2 of 2 matched pods, such as a). ` +
+					`Probe "q": label "b" is set by probe "p" of marker "api" (2 of 2 matched pods, such as a).`,
 			},
 		},
-		"a probe that can't run takes no key": {
+		"probe that cannot run reserves no key": {
 			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),
 			others:  []*v1alpha1.PodProbeMarker{builders.Marker("ns", "api").Probe(label("p", "a").Container("db")).Build()},
 			pods:    []*corev1.Pod{game("a").Build()},
@@ -112,8 +113,8 @@ func TestSummary(t *testing.T) {
 				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
 			}
 			var got []string
-			for _, c := range s.conditions(marker) {
-				got = append(got, words(c))
+			for _, c := range s.findings(marker) {
+				got = append(got, words(c.Condition))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
@@ -122,17 +123,17 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The API server refuses a status with a message that is longer.
-func TestMessagesAreBounded(t *testing.T) {
+// The API server rejects longer messages.
+func TestMessageLengthIsLimited(t *testing.T) {
 	s := summary{conflicts: map[conflict]pods{}}
 	for i := range 1000 {
-		key := mark.Key{Kind: mark.KindLabel, Name: fmt.Sprintf("game.io/%04d", i)}
+		key := mark.Label(fmt.Sprintf("game.io/%04d", i))
 		s.conflicts[conflict{key: key, loser: "p", winner: probeid.ID{Marker: "api", Probe: "p"}}] = pods{count: 1, example: "pod"}
 	}
 	message := s.exclusive(nil).Message
-	told := strings.Count(message, "is set by")
-	if want := fmt.Sprintf("; and %d more", 1000-told); len(message) > 32768 || told < 100 || !strings.HasSuffix(message, want) {
-		t.Errorf("%d bytes tell of %d conflicts and end with %q, want %q", len(message), told, message[len(message)-20:], want)
+	listed := strings.Count(message, "is set by")
+	if want := fmt.Sprintf(" And %d more.", 1000-listed); len(message) > 32768 || listed < 100 || !strings.HasSuffix(message, want) {
+		t.Errorf("%d bytes list %d conflicts and end with %q, want %q", len(message), listed, message[len(message)-20:], want)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-func TestLeftOver(t *testing.T) {
+func TestHasRemains(t *testing.T) {
 	const entry = `{"f:metadata":{"f:labels":{"f:web":{}}}}`
 	pod := func(value string) *builders.PodBuilder {
 		b := builders.Pod("ns", "a").Label("app", "game").ManagedFields("seamark", "status", entry)
@@ -175,29 +176,29 @@ func TestLeftOver(t *testing.T) {
 		UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "other#p", State: v1alpha1.ProbeSucceeded}},
 	}}}}
 	cases := map[string]struct {
-		pod    *corev1.Pod
-		others []v1alpha1.PodProbeMarker
-		left   bool
+		pod     *corev1.Pod
+		others  []v1alpha1.PodProbeMarker
+		remains bool
 	}{
-		"the mark is on the pod":                 {pod: pod("1").Build(), left: true},
-		"the mark is off":                        {pod: pod("").Build()},
-		"the key is another's and has its value": {pod: pod("other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
-		"the key is another's and has the old":   {pod: pod("1").Build(), others: []v1alpha1.PodProbeMarker{*other}, left: true},
+		"mark is on the pod":                       {pod: pod("1").Build(), remains: true},
+		"mark is removed":                          {pod: pod("").Build()},
+		"key of another marker with its value":     {pod: pod("other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
+		"key of another marker with the old value": {pod: pod("1").Build(), others: []v1alpha1.PodProbeMarker{*other}, remains: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
 			markers := plan.NewCompiler().All(append(tc.others, *deleted))
-			probes := plan.Pod(tc.pod, markers, plan.KubernetesDefaults()).Probes
-			left, err := leftOver(tc.pod, probes, mark.ReportOf(npp, tc.pod.UID), declared(deleted))
-			if err != nil || left != tc.left {
-				t.Errorf("left over: %t, %v; want %t", left, err, tc.left)
+			v := view.New(tc.pod, markers, view.PlaceUnknown, npp, view.Options{Defaults: plan.KubernetesDefaults()})
+			remains, err := hasRemains(v, declared(deleted))
+			if err != nil || remains != tc.remains {
+				t.Errorf("remains: %t, error %v; want %t", remains, err, tc.remains)
 			}
 		})
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestContains(t *testing.T) {
 	marker := builders.Marker("ns", "web").Build()
 	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
 		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
@@ -205,20 +206,20 @@ func TestHolds(t *testing.T) {
 		}}}
 	}
 	cases := map[string]struct {
-		spec  *v1alpha1.NodePodProbeSpec
-		holds bool
+		spec *v1alpha1.NodePodProbeSpec
+		want bool
 	}{
-		"its probe":               {spec: spec("ns", "web#p"), holds: true},
-		"of another namespace":    {spec: spec("other", "web#p")},
-		"a name with it as tail":  {spec: spec("ns", "my-web#p")},
-		"a name with it as head":  {spec: spec("ns", "web-2#p")},
-		"a probe of its own name": {spec: spec("ns", "my#web")},
-		"no pods":                 {spec: &v1alpha1.NodePodProbeSpec{}},
+		"probe of the marker":          {spec: spec("ns", "web#p"), want: true},
+		"marker of another namespace":  {spec: spec("other", "web#p")},
+		"marker name with prefix":      {spec: spec("ns", "my-web#p")},
+		"marker name with suffix":      {spec: spec("ns", "web-2#p")},
+		"probe with the marker's name": {spec: spec("ns", "my#web")},
+		"no pods":                      {spec: &v1alpha1.NodePodProbeSpec{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := holds(tc.spec, marker); got != tc.holds {
-				t.Errorf("holds = %t, want %t", got, tc.holds)
+			if got := contains(tc.spec, marker); got != tc.want {
+				t.Errorf("contains = %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -8,30 +8,33 @@ import (
 	"time"
 )
 
-// rest is how long a node's inputs must be quiet before its plan is compiled, and how
-// long the plan waits at most, however restless they are.
-type rest struct {
-	quiet, patience time.Duration
+// settle is how long a node's inputs must be unchanged before its plan is compiled, and the
+// maximum time that the plan waits if they keep changing.
+type settle struct {
+	idle, limit time.Duration
 }
 
-// podRest follows a change of the node's pods.
-func podRest() rest { return rest{quiet: 100 * time.Millisecond, patience: time.Second} }
+// afterPod applies to changes of the node and its pods.
+func afterPod() settle { return settle{idle: 100 * time.Millisecond, limit: time.Second} }
 
-// markerRest follows a change of a marker. It is longer: markers tend to come several
-// in a row, one request after another, and each changes the plans of many nodes.
-func markerRest() rest { return rest{quiet: 300 * time.Millisecond, patience: 1500 * time.Millisecond} }
+// afterMarker applies to changes of markers. It is longer, because markers are often applied
+// one after the other, and each changes the plans of many nodes.
+func afterMarker() settle {
+	return settle{idle: 300 * time.Millisecond, limit: 1500 * time.Millisecond}
+}
 
-// burst is a run of changes to one node's inputs that no compile has seen yet. Its rest
-// is the longest that one of them asks for.
+// burst is a series of changes to one node's inputs since its last compilation. Its settle
+// times are the longest of these changes.
 type burst struct {
 	first, last time.Time
-	rest        rest
+	settle      settle
 }
 
-// wait returns how long the compile still waits at the time now; zero means that it is due.
+// wait returns how long the compilation still has to wait at the time now; zero means that it
+// is due.
 func (b burst) wait(now time.Time) time.Duration {
-	due := b.last.Add(b.rest.quiet)
-	if limit := b.first.Add(b.rest.patience); limit.Before(due) {
+	due := b.last.Add(b.settle.idle)
+	if limit := b.first.Add(b.settle.limit); limit.Before(due) {
 		due = limit
 	}
 	return max(0, due.Sub(now))
@@ -47,8 +50,8 @@ func newBursts() *bursts {
 	return &bursts{open: make(map[string]burst)}
 }
 
-// touch notes a change to the node's inputs.
-func (b *bursts) touch(node string, now time.Time, needs rest) {
+// touch records a change to the node's inputs.
+func (b *bursts) touch(node string, now time.Time, settle settle) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	current, found := b.open[node]
@@ -56,13 +59,13 @@ func (b *bursts) touch(node string, now time.Time, needs rest) {
 		current.first = now
 	}
 	current.last = now
-	current.rest.quiet = max(current.rest.quiet, needs.quiet)
-	current.rest.patience = max(current.rest.patience, needs.patience)
+	current.settle.idle = max(current.settle.idle, settle.idle)
+	current.settle.limit = max(current.settle.limit, settle.limit)
 	b.open[node] = current
 }
 
-// take closes the node's burst if its compile is due, and returns how long it waits
-// otherwise. A node without a burst is due: something else asks for it.
+// take closes the node's burst if its compilation is due, and otherwise returns how long it
+// has to wait. A node without a burst is due, because it was enqueued for another reason.
 func (b *bursts) take(node string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

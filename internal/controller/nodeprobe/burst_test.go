@@ -18,42 +18,42 @@ func TestBursts(t *testing.T) {
 		return at
 	}
 	cases := map[string]struct {
-		touched []time.Duration // by pods
-		markers []time.Duration // by markers, after those
+		pods    []time.Duration // changes of pods
+		markers []time.Duration // later changes of markers
 		now     time.Duration
 		want    time.Duration
 	}{
-		"never touched":                {now: ms(5)},
-		"just touched":                 {touched: []time.Duration{0}, now: 0, want: ms(100)},
-		"resting":                      {touched: []time.Duration{0}, now: ms(60), want: ms(40)},
-		"rested":                       {touched: []time.Duration{0}, now: ms(100)},
-		"touched again":                {touched: []time.Duration{0, ms(90)}, now: ms(100), want: ms(90)},
-		"restless":                     {touched: every(50, 900), now: ms(920), want: ms(80)},
-		"restless, patience nearly up": {touched: every(50, 950), now: ms(960), want: ms(40)},
-		"restless, patience up":        {touched: every(50, 1000), now: ms(1000)},
-		"a marker":                     {markers: []time.Duration{0}, now: ms(100), want: ms(200)},
-		"a marker after a pod":         {touched: []time.Duration{0}, markers: []time.Duration{ms(50)}, now: ms(100), want: ms(250)},
-		"markers in a row":             {markers: every(250, 1250), now: ms(1300), want: ms(200)},
-		"markers, patience up":         {markers: every(250, 1500), now: ms(1500)},
+		"no change":                       {now: ms(5)},
+		"new change":                      {pods: []time.Duration{0}, now: 0, want: ms(100)},
+		"settling":                        {pods: []time.Duration{0}, now: ms(60), want: ms(40)},
+		"settled":                         {pods: []time.Duration{0}, now: ms(100)},
+		"second change":                   {pods: []time.Duration{0, ms(90)}, now: ms(100), want: ms(90)},
+		"repeated changes":                {pods: every(50, 900), now: ms(920), want: ms(80)},
+		"repeated changes, limit near":    {pods: every(50, 950), now: ms(960), want: ms(40)},
+		"repeated changes, limit reached": {pods: every(50, 1000), now: ms(1000)},
+		"marker":                          {markers: []time.Duration{0}, now: ms(100), want: ms(200)},
+		"marker after pod":                {pods: []time.Duration{0}, markers: []time.Duration{ms(50)}, now: ms(100), want: ms(250)},
+		"repeated markers":                {markers: every(250, 1250), now: ms(1300), want: ms(200)},
+		"repeated markers, limit reached": {markers: every(250, 1500), now: ms(1500)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			start := time.Unix(1_700_000_000, 0)
 			b := newBursts()
-			for _, at := range tc.touched {
-				b.touch("node", start.Add(at), podRest())
+			for _, at := range tc.pods {
+				b.touch("node", start.Add(at), afterPod())
 			}
 			for _, at := range tc.markers {
-				b.touch("node", start.Add(at), markerRest())
+				b.touch("node", start.Add(at), afterMarker())
 			}
-			b.touch("another", start.Add(tc.now), podRest())
+			b.touch("another", start.Add(tc.now), afterPod())
 			if got := b.take("node", start.Add(tc.now)); got != tc.want {
 				t.Errorf("waits %v, want %v", got, tc.want)
 			}
 			if tc.want == 0 {
-				b.touch("node", start.Add(tc.now), podRest())
-				if got := b.take("node", start.Add(tc.now)); got != podRest().quiet {
-					t.Errorf("a new burst waits %v, want %v", got, podRest().quiet)
+				b.touch("node", start.Add(tc.now), afterPod())
+				if got := b.take("node", start.Add(tc.now)); got != afterPod().idle {
+					t.Errorf("a new burst waits %v, want %v", got, afterPod().idle)
 				}
 			}
 		})

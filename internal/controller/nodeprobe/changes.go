@@ -13,17 +13,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 )
 
-// planChange is what a new plan of a node means for one pod.
+// planChange is what a new plan of a node changes for one pod.
 type planChange struct {
 	// pod is namespace/name.
 	pod string
 	uid string
-	// probes counts the pod's probes in the new plan; none means that the pod has left it.
+	// probes is the number of the pod's probes in the new plan; zero means that the pod was
+	// removed.
 	probes int
 }
 
-// changes returns what became of each pod whose part of the plan is not as before: those
-// that left first, then the others in the order of the plan.
+// changes returns the pods whose part of the plan differs: first those that were removed, then
+// the others in the order of the plan.
 func changes(before, after []v1alpha1.PodProbe) []planChange {
 	earlier := make(map[string]*v1alpha1.PodProbe, len(before))
 	for i := range before {
@@ -46,8 +47,8 @@ func changes(before, after []v1alpha1.PodProbe) []planChange {
 	return append(all, stayed...)
 }
 
-// tell logs what a written plan means for each pod, where such lines are wanted.
-func tell(ctx context.Context, before, after []v1alpha1.PodProbe) {
+// logChanges logs what a new plan changes for each pod, at the level of writes.
+func logChanges(ctx context.Context, before, after []v1alpha1.PodProbe) {
 	lines := log.FromContext(ctx).V(logging.Writes)
 	if !lines.Enabled() {
 		return

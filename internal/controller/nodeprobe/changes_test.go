@@ -19,12 +19,12 @@ func TestChanges(t *testing.T) {
 		before, after []v1alpha1.PodProbe
 		want          []planChange
 	}{
-		"nothing": {},
-		"a first plan": {
+		"no plans": {},
+		"first plan": {
 			after: []v1alpha1.PodProbe{pod("a", "1", "", 1), pod("b", "2", "", 2)},
 			want:  []planChange{{pod: "games/a", uid: "1", probes: 1}, {pod: "games/b", uid: "2", probes: 2}},
 		},
-		"one comes, one goes, one has another address, one stays": {
+		"added, removed, changed and unchanged pods": {
 			before: []v1alpha1.PodProbe{pod("a", "1", "", 1), pod("b", "2", "", 2), pod("c", "3", "", 1)},
 			after:  []v1alpha1.PodProbe{pod("a", "1", "10.0.0.1", 1), pod("c", "3", "", 1), pod("d", "4", "", 1)},
 			want: []planChange{
@@ -33,12 +33,12 @@ func TestChanges(t *testing.T) {
 				{pod: "games/d", uid: "4", probes: 1},
 			},
 		},
-		"a pod of the same name": {
+		"recreated pod": {
 			before: []v1alpha1.PodProbe{pod("a", "1", "", 1)},
 			after:  []v1alpha1.PodProbe{pod("a", "2", "", 1)},
 			want:   []planChange{{pod: "games/a", uid: "1"}, {pod: "games/a", uid: "2", probes: 1}},
 		},
-		"no plan any more": {
+		"no pods left": {
 			before: []v1alpha1.PodProbe{pod("a", "1", "", 1)},
 			want:   []planChange{{pod: "games/a", uid: "1"}},
 		},

@@ -7,143 +7,114 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-type queue = controller.Queue
+// Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
+func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, concurrency,
+		source.Kind(informers, view.NewNode(), r.nodeEvents()),
+		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchSelected)),
+		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()))
+}
 
-// touch opens or prolongs the node's burst and asks for its compile.
-func (r *Reconciler) touch(q queue, node string, needs rest) {
+// touch opens or extends the node's burst and enqueues the node for when it may be due.
+func (r *Reconciler) touch(q controller.Queue, node string, settle settle) {
 	if node == "" {
 		return
 	}
-	r.bursts.touch(node, r.Now(), needs)
-	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, needs.quiet)
+	r.bursts.touch(node, r.Now(), settle)
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, settle.idle)
 }
 
-// nodeEvents returns what to do when a node changes: all that counts are its existence, its
-// identity and its kind.
+// nodeEvents returns a handler that touches a node when it is created, deleted or recreated,
+// and when it becomes a virtual node or ceases to be one.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name, podRest())
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
+			r.touch(q, e.Object.Name, afterPod())
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID ||
 				serverless.IsVirtual(e.ObjectOld.Labels) != serverless.IsVirtual(e.ObjectNew.Labels) {
-				r.touch(q, e.ObjectNew.Name, podRest())
+				r.touch(q, e.ObjectNew.Name, afterPod())
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) {
-			r.touch(q, e.Object.Name, podRest())
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
+			r.touch(q, e.Object.Name, afterPod())
 		},
 	}
 }
 
-// podEvents returns what to do when a pod changes.
+// podEvents returns a handler that touches the node of a pod when the pod's plan may change.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
 			if plan.Eligible(e.Object) {
-				r.touch(q, e.Object.Spec.NodeName, podRest())
+				r.touch(q, e.Object.Spec.NodeName, afterPod())
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			markers := func() []*plan.Marker { return r.markersOf(ctx, e.ObjectNew.Namespace) }
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
 			if plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) {
 				return
 			}
-			// A watch that was lost shows a pod and the one that took its name, perhaps on
-			// another node, as two versions of one object.
+			// After a lost watch, a pod and its successor with the same name, perhaps on
+			// another node, appear as two versions of one object.
 			for _, pod := range []*corev1.Pod{e.ObjectOld, e.ObjectNew} {
 				if plan.Eligible(pod) {
-					r.touch(q, pod.Spec.NodeName, podRest())
+					r.touch(q, pod.Spec.NodeName, afterPod())
 				}
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.touch(q, e.Object.Spec.NodeName, podRest())
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+			r.touch(q, e.Object.Spec.NodeName, afterPod())
 		},
 	}
 }
 
-func (r *Reconciler) markersOf(ctx context.Context, namespace string) []*plan.Marker {
-	return controller.MarkersOrNone(ctx, r.Cache, r.Compiler, namespace)
-}
-
-// markerEvents returns what to do when a marker changes: the nodes of the pods it selects,
-// before or after, are asked for. Markers found at the start are not: all nodes are.
-func (r *Reconciler) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.PodProbeMarker, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			if !e.IsInInitialList {
-				r.touchSelected(ctx, q, e.Object)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q queue) {
-			if controller.SameMarker(e.ObjectOld, e.ObjectNew) {
-				return
-			}
-			r.touchSelected(ctx, q, e.ObjectNew)
-			if !equality.Semantic.DeepEqual(e.ObjectOld.Spec.Selector, e.ObjectNew.Spec.Selector) {
-				r.touchSelected(ctx, q, e.ObjectOld)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.PodProbeMarker], q queue) {
-			r.touchSelected(ctx, q, e.Object)
-		},
-	}
-}
-
-func (r *Reconciler) touchSelected(ctx context.Context, q queue, marker *v1alpha1.PodProbeMarker) {
-	selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
-	if err != nil {
-		// Such a marker was never part of a plan.
-		return
-	}
-	var pods corev1.PodList
-	err = r.Cache.List(ctx, &pods, client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing a marker's pods", "marker", client.ObjectKeyFromObject(marker).String())
-		return
-	}
+// touchSelected touches the nodes of the pods that match the marker's selector.
+func (r *Reconciler) touchSelected(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
+	pods := r.lookup.SelectedPods(ctx, marker)
 	nodes := sets.New[string]()
-	for i := range pods.Items {
-		nodes.Insert(pods.Items[i].Spec.NodeName)
+	for i := range pods {
+		nodes.Insert(pods[i].Spec.NodeName)
 	}
 	for node := range nodes {
-		r.touch(q, node, markerRest())
+		r.touch(q, node, afterMarker())
 	}
 }
 
-// nodePodProbeEvents returns what to do when somebody else changes or deletes a
-// NodePodProbe's plan. Reports in its status are passed over.
+// nodePodProbeEvents returns a handler that touches a node when its NodePodProbe is created or
+// deleted, or another client changes its plan. It ignores the reports in the status.
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q queue) {
-			r.touch(q, e.Object.Name, podRest())
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.touch(q, e.Object.Name, afterPod())
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
-				r.touch(q, e.ObjectNew.Name, podRest())
+				r.touch(q, e.ObjectNew.Name, afterPod())
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
 			r.recent.Forget(e.Object.Name)
-			r.touch(q, e.Object.Name, podRest())
+			r.touch(q, e.Object.Name, afterPod())
 		},
 	}
 }

@@ -24,13 +24,13 @@ func TestPodUpdates(t *testing.T) {
 		before, after *corev1.Pod
 		want          []string
 	}{
-		"nothing of ours":                     {before: pod("1", "x").Build(), after: pod("1", "x").Build()},
-		"it ends":                             {before: pod("1", "x").Build(), after: pod("1", "x").Terminating().Build(), want: []string{"x"}},
-		"it starts":                           {before: pod("1", "x").Initialized("False").Build(), after: pod("1", "x").Build(), want: []string{"x"}},
-		"another of the name, same node":      {before: pod("1", "x").Build(), after: pod("2", "x").Build(), want: []string{"x"}},
-		"another of the name, another node":   {before: pod("1", "x").Build(), after: pod("2", "y").Build(), want: []string{"x", "y"}},
-		"another of the name, not bound yet":  {before: pod("1", "x").Build(), after: pod("2", "").Build(), want: []string{"x"}},
-		"one that had ended, another is born": {before: pod("1", "x").Terminating().Build(), after: pod("2", "").Build()},
+		"no relevant change":         {before: pod("1", "x").Build(), after: pod("1", "x").Build()},
+		"pod ends":                   {before: pod("1", "x").Build(), after: pod("1", "x").Terminating().Build(), want: []string{"x"}},
+		"pod is initialized":         {before: pod("1", "x").Initialized("False").Build(), after: pod("1", "x").Build(), want: []string{"x"}},
+		"recreated on the same node": {before: pod("1", "x").Build(), after: pod("2", "x").Build(), want: []string{"x"}},
+		"recreated on another node":  {before: pod("1", "x").Build(), after: pod("2", "y").Build(), want: []string{"x", "y"}},
+		"recreated, not bound":       {before: pod("1", "x").Build(), after: pod("2", "").Build(), want: []string{"x"}},
+		"recreated after its end":    {before: pod("1", "x").Terminating().Build(), after: pod("2", "").Build()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestPodUpdates(t *testing.T) {
 			}
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("nodes asked for (-want +got):\n%s", diff)
+				t.Errorf("touched nodes (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,15 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeprobe keeps one NodePodProbe for every node that a kubelet runs, with the
-// plan that the node's pods and the markers call for. A node's plan is compiled once
-// its inputs rest, so that a burst of changes costs one write a node.
+// Package nodeprobe maintains one NodePodProbe, whose spec is the plan, for every node with a
+// kubelet. It compiles a node's plan when its inputs have settled, so that a burst of changes
+// costs one write per node.
 package nodeprobe
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +29,10 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// eventPlanTooLarge is the reason of the event on a node whose plan can't be stored.
+// eventPlanTooLarge is the reason of the event on a node whose plan cannot be stored.
 const eventPlanTooLarge = "ProbePlanTooLarge"
 
 // Plans writes plans, as apply.Plans does.
@@ -42,18 +42,14 @@ type Plans interface {
 	Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error
 }
 
-// Options are what a Reconciler works with. All are required.
+// Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Cache reads pods, nodes (their metadata alone), markers and NodePodProbes.
-	Cache client.Reader
+	// Reader reads pods, nodes, markers and NodePodProbes from the cache.
+	Reader view.Reader
 	// Live reads nodes from the API server.
 	Live client.Reader
 	// Plans writes.
 	Plans Plans
-	// Compiler compiles markers.
-	Compiler *plan.Compiler
-	// Defaults are for the fields that a marker leaves unset.
-	Defaults plan.Defaults
 	// Recorder records events on nodes.
 	Recorder record.EventRecorder
 	// Metrics counts the writes.
@@ -62,33 +58,35 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reconciler keeps the NodePodProbe of one node at a time.
+// Reconciler maintains the NodePodProbe of one node at a time.
 type Reconciler struct {
 	Options
+	lookup controller.Lookup
 	bursts *bursts
 	recent *apply.Recent[string, v1alpha1.NodePodProbeSpec]
 }
 
-// New returns a Reconciler that knows of no change yet.
+// New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
+		lookup:  controller.Lookup{Reader: options.Reader},
 		bursts:  newBursts(),
 		recent:  apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
 	}
 }
 
-// Reconcile makes the NodePodProbe of the node named by the request what it should be,
-// with at most one write.
+// Reconcile creates, updates or deletes the NodePodProbe of the requested node, with at most
+// one write.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.bursts.take(request.Name, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	npp, err := r.nodePodProbe(ctx, request.Name)
+	npp, err := r.Reader.NodePodProbe(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	node, err := getNode(ctx, r.Cache, request.Name)
+	node, err := view.GetNode(ctx, r.Reader.Client, request.Name)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
@@ -97,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case serverless.IsVirtual(node.Labels):
 		return reconcile.Result{}, r.delete(ctx, npp)
 	case npp != nil && ownedByAnother(npp, node):
-		// Its deletion asks for this node again.
+		// The deletion enqueues the node again.
 		return reconcile.Result{}, r.delete(ctx, npp)
 	}
 	spec, err := r.compile(ctx, node.Name)
@@ -107,38 +105,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.write(ctx, node, npp, spec)
 }
 
-func (r *Reconciler) nodePodProbe(ctx context.Context, name string) (*v1alpha1.NodePodProbe, error) {
-	npp := &v1alpha1.NodePodProbe{}
-	err := r.Cache.Get(ctx, types.NamespacedName{Name: name}, npp)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading the NodePodProbe %s: %w", name, err)
-	}
-	return npp, nil
-}
-
-// getNode returns nil where there is no such node.
-func getNode(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	node := controller.NewNode()
-	err := reader.Get(ctx, types.NamespacedName{Name: name}, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading node %s: %w", name, err)
-	}
-	return node, nil
-}
-
-// deleteOrphan deletes a NodePodProbe whose node is gone. It asks the API server
-// first: with the object go the states in its status.
+// deleteOrphan deletes a NodePodProbe whose node is gone. It checks with the API server first,
+// because the deletion loses the states in the status.
 func (r *Reconciler) deleteOrphan(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
 	if npp == nil {
 		return nil
 	}
-	node, err := getNode(ctx, r.Live, npp.Name)
+	node, err := view.GetNode(ctx, r.Live, npp.Name)
 	if err != nil || node != nil {
 		return err
 	}
@@ -154,38 +127,38 @@ func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) err
 	}
 	r.recent.Forget(npp.Name)
 	r.Metrics.PlanWritten(metrics.PlanDeleted)
-	tell(ctx, npp.Spec.PodProbes, nil)
+	logChanges(ctx, npp.Spec.PodProbes, nil)
 	log.FromContext(ctx).V(logging.Writes).Info("Deleted NodePodProbe")
 	return nil
 }
 
-// ownedByAnother tells whether the object was made for an earlier node of the name. It
-// will be collected with that node.
+// ownedByAnother reports whether the object belongs to an earlier node with the same name. The
+// garbage collector will delete it because that node is gone.
 func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetadata) bool {
 	owner := metav1.GetControllerOf(npp)
 	return owner != nil && owner.Kind == "Node" && owner.UID != node.UID
 }
 
 func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
-	var list corev1.PodList
-	if err := r.Cache.List(ctx, &list, client.MatchingFields{controller.NodeNameField: node}); err != nil {
-		return v1alpha1.NodePodProbeSpec{}, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	list, err := r.Reader.NodePods(ctx, node)
+	if err != nil {
+		return v1alpha1.NodePodProbeSpec{}, err
 	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
+	pods := make([]*corev1.Pod, 0, len(list))
 	namespaces := sets.New[string]()
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-		namespaces.Insert(list.Items[i].Namespace)
+	for i := range list {
+		pods = append(pods, &list[i])
+		namespaces.Insert(list[i].Namespace)
 	}
 	var markers []*plan.Marker
 	for namespace := range namespaces {
-		found, err := controller.Markers(ctx, r.Cache, r.Compiler, namespace)
+		found, err := r.Reader.Markers(ctx, namespace)
 		if err != nil {
 			return v1alpha1.NodePodProbeSpec{}, err
 		}
 		markers = append(markers, found...)
 	}
-	return plan.Node(pods, markers, r.Defaults), nil
+	return plan.Node(pods, markers, r.Reader.Defaults), nil
 }
 
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (reconcile.Result, error) {
@@ -193,8 +166,8 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if npp == nil {
 		err = r.create(ctx, node, spec)
 		if apierrors.IsAlreadyExists(err) {
-			// The cache doesn't show it yet.
-			return reconcile.Result{RequeueAfter: podRest().quiet}, nil
+			// The cache does not have it yet.
+			return reconcile.Result{RequeueAfter: afterPod().idle}, nil
 		}
 	} else {
 		err = r.replace(ctx, npp, spec)
@@ -202,8 +175,8 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if errors.Is(err, apply.ErrTooLarge) {
 		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
 			corev1.EventTypeWarning, eventPlanTooLarge,
-			"The API server can't store the node's plan, which has too many pods (%d); the plan before it stays in force.", len(spec.PodProbes))
-		// Another try can't help; the next change of an input may.
+			"The node's plan is too large for the API server, because it has too many pods (%d). The previous plan remains in effect.", len(spec.PodProbes))
+		// A retry cannot succeed, but the next change of an input may.
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	return reconcile.Result{}, err
@@ -216,7 +189,7 @@ func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetad
 	}
 	r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, spec)
 	r.Metrics.PlanWritten(metrics.PlanCreated)
-	tell(ctx, nil, spec.PodProbes)
+	logChanges(ctx, nil, spec.PodProbes)
 	log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe", "pods", len(spec.PodProbes))
 	return nil
 }
@@ -232,14 +205,14 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	version, err := r.Plans.Replace(ctx, npp.Name, spec)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		// Its deletion asks for this node again.
+		// The deletion enqueues the node again.
 		return nil
 	case err != nil:
 		return err
 	}
 	r.recent.Wrote(npp.Name, npp.UID, version, spec)
 	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	tell(ctx, current.PodProbes, spec.PodProbes)
+	logChanges(ctx, current.PodProbes, spec.PodProbes)
 	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(spec.PodProbes))
 	return nil
 }

@@ -22,13 +22,13 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
-	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// recorded are plans that only remember what was asked of them.
+// recorded records the writes of plans.
 type recorded struct {
 	calls []string
 	err   error
@@ -57,7 +57,7 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	}
 	reader := func(objects []client.Object) client.Reader {
 		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-			WithIndex(&corev1.Pod{}, controller.NodeNameField, func(object client.Object) []string {
+			WithIndex(&corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
 				pod, ok := object.(*corev1.Pod)
 				if !ok {
 					return nil
@@ -68,8 +68,8 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	counters := metrics.New(prometheus.NewRegistry())
 	recorder := record.NewFakeRecorder(10)
 	return New(Options{
-		Cache: reader(cached), Live: reader(live), Plans: plans, Compiler: plan.NewCompiler(),
-		Defaults: plan.KubernetesDefaults(), Recorder: recorder, Metrics: counters, Now: time.Now,
+		Reader: view.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
+		Live:   reader(live), Plans: plans, Recorder: recorder, Metrics: counters, Now: time.Now,
 	}), recorder
 }
 
@@ -94,20 +94,20 @@ func TestReconcile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
+	correct := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
 	cases := map[string]struct {
 		cached, live []client.Object
 		want         string
 	}{
-		"a node without one":   {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "create node-1"},
-		"a plan that is right": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", right)}},
-		"a plan that is wrong": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
-		"of an earlier node":   {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", right)}, want: "delete node-1"},
-		"of no node":           {cached: []client.Object{nodePodProbe("node-1", "u", right)}, want: "delete node-1"},
-		"of a node that the cache lacks": {
-			cached: []client.Object{nodePodProbe("node-1", "u", right)}, live: []client.Object{node("node-1", "u")},
+		"node without plan":       {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "create node-1"},
+		"correct plan":            {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", correct)}},
+		"outdated plan":           {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
+		"plan of an earlier node": {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
+		"plan without node":       {cached: []client.Object{nodePodProbe("node-1", "u", correct)}, want: "delete node-1"},
+		"plan of a node that is not in the cache": {
+			cached: []client.Object{nodePodProbe("node-1", "u", correct)}, live: []client.Object{node("node-1", "u")},
 		},
-		"no node and none": {},
+		"no node, no plan": {},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestReconcile(t *testing.T) {
 				}
 			}
 			got := strings.Join(plans.calls, ", ")
-			// Creations and deletions repeat until the cache shows them; a plan is not
+			// Creations and deletions are repeated until the cache has them. A plan is not
 			// replaced twice.
 			if want := tc.want; got != want && got != want+", "+want || strings.HasPrefix(want, "replace") && got != want {
 				t.Errorf("wrote %q, want %q", got, want)
@@ -129,7 +129,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-func TestPlanThatIsTooLarge(t *testing.T) {
+func TestTooLargePlanIsReportedAndNotRetried(t *testing.T) {
 	pod := builders.Pod("ns", "a").Label("app", "game").Build()
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	plans := &recorded{err: apply.ErrTooLarge}
@@ -138,7 +138,7 @@ func TestPlanThatIsTooLarge(t *testing.T) {
 	}, nil)
 	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
 	if !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("error %v, want one that is not tried again", err)
+		t.Errorf("error %v, want a terminal error", err)
 	}
 	select {
 	case event := <-recorder.Events:

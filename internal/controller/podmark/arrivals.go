@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// arrivals holds when the first report arrived that a pod's marks don't show yet.
+// arrivals holds, for each pod, when the first report arrived that its marks do not reflect yet.
 type arrivals struct {
 	mu sync.Mutex
 	at map[types.NamespacedName]time.Time
@@ -20,7 +20,7 @@ func newArrivals() *arrivals {
 	return &arrivals{at: make(map[types.NamespacedName]time.Time)}
 }
 
-// note keeps the time unless an earlier one is kept.
+// note records the time unless an earlier one is recorded.
 func (a *arrivals) note(pod types.NamespacedName, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -29,7 +29,7 @@ func (a *arrivals) note(pod types.NamespacedName, at time.Time) {
 	}
 }
 
-// take returns the time kept, if one is, and drops it.
+// take returns and deletes the recorded time.
 func (a *arrivals) take(pod types.NamespacedName) (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

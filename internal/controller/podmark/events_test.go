@@ -22,13 +22,13 @@ func TestNewPods(t *testing.T) {
 		initial bool
 		want    bool
 	}{
-		"found at the start":               {pod: pod().Build(), initial: true},
-		"found at the start, with marks":   {pod: pod().ManagedFields("seamark", "status", entry).Build(), initial: true, want: true},
-		"just made":                        {pod: pod().Node("").Build()},
-		"probed before it was known of":    {pod: pod().Build(), want: true},
-		"marked before it was known of":    {pod: pod().ManagedFields("seamark", "status", entry).Build(), want: true},
-		"ended before it was known of":     {pod: pod().Phase(corev1.PodFailed).Build()},
-		"not initialized, with no reports": {pod: pod().Initialized(corev1.ConditionFalse).Build()},
+		"exists at the start":         {pod: pod().Build(), initial: true},
+		"exists at the start, marked": {pod: pod().ManagedFields("seamark", "status", entry).Build(), initial: true, want: true},
+		"not bound":                   {pod: pod().Node("").Build()},
+		"possibly already reported":   {pod: pod().Build(), want: true},
+		"already marked":              {pod: pod().ManagedFields("seamark", "status", entry).Build(), want: true},
+		"already ended":               {pod: pod().Phase(corev1.PodFailed).Build()},
+		"not initialized":             {pod: pod().Initialized(corev1.ConditionFalse).Build()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestNewPods(t *testing.T) {
 			created := event.TypedCreateEvent[*corev1.Pod]{Object: tc.pod, IsInInitialList: tc.initial}
 			reconciler(t, &recorded{}).podEvents().Create(t.Context(), created, q)
 			if got := q.Len() > 0; got != tc.want {
-				t.Errorf("asked for: %t, want %t", got, tc.want)
+				t.Errorf("enqueued: %t, want %t", got, tc.want)
 			}
 		})
 	}

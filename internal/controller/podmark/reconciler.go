@@ -1,16 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmark keeps the marks of every pod: those that the states reported of its
-// planned probes call for, and no others of Seamark's. A pod costs at most one write a
-// change, and none while its marks are right. A mark that OpenKruise has made costs one
-// more when it goes.
+// Package podmark sets the marks of pods: those that the reported states of a pod's planned
+// probes require, and no others. It writes to a pod at most once per change, and not at all
+// if its marks are correct. Removing a mark that OpenKruise set takes one more write.
 package podmark
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,10 +24,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// recheck is how soon a pod is looked at again whose cached version is too old.
+// recheck is the delay before a pod is checked again whose cached version was too old.
 const recheck = 50 * time.Millisecond
 
 // Pods writes marks, as apply.Pods does.
@@ -38,62 +36,54 @@ type Pods interface {
 	Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error)
 }
 
-// Options are what a Reconciler works with. All are required.
+// Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Cache reads pods, markers and NodePodProbes. What it returns is not changed.
-	Cache client.Reader
+	// Reader reads pods, markers, nodes and NodePodProbes from the cache.
+	Reader view.Reader
 	// Pods writes.
 	Pods Pods
-	// Compiler compiles markers.
-	Compiler *plan.Compiler
-	// Defaults are for the fields that a marker leaves unset.
-	Defaults plan.Defaults
-	// Serverless is whether providers probe the pods of virtual kubelets.
-	Serverless bool
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Reconciler keeps the marks of one pod at a time.
+// Reconciler sets the marks of one pod at a time.
 type Reconciler struct {
 	Options
-	prober   controller.Prober
+	lookup   controller.Lookup
 	arrivals *arrivals
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
 }
 
-// New returns a Reconciler that has seen no report yet.
+// New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options: options,
-		prober: controller.Prober{
-			Cache: options.Cache, Compiler: options.Compiler, Defaults: options.Defaults, Serverless: options.Serverless,
-		},
+		Options:  options,
+		lookup:   controller.Lookup{Reader: options.Reader},
 		arrivals: newArrivals(),
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
 	}
 }
 
-// change is what a pod's marks are and what they should be.
+// change is the difference between a pod's marks and those that it should have.
 type change struct {
-	// owned are the marks of ours that the pod has, desired those that it should have.
+	// owned are Seamark's marks on the pod. desired are those that it should have.
 	owned, desired mark.Marks
-	// leftover are keys to take off that OpenKruise owns.
+	// leftover are keys to remove that OpenKruise owns.
 	leftover []mark.Key
 }
 
-func (c change) isNone() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
+func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
 
-// tell logs which marks were set to something else, and which were taken off.
-func (c change) tell(lines logr.Logger) {
+// log logs the marks that were set and removed.
+func (c change) log(lines logr.Logger) {
 	if !lines.Enabled() || c.desired.Equal(c.owned) {
 		return
 	}
 	var set, removed []string
 	for _, key := range c.desired.Keys() {
-		if alone := sets.New(key); !c.desired.Only(alone).Equal(c.owned.Only(alone)) {
+		if only := sets.New(key); !c.desired.Only(only).Equal(c.owned.Only(only)) {
 			set = append(set, key.String())
 		}
 	}
@@ -109,24 +99,21 @@ func (c change) tell(lines logr.Logger) {
 	lines.Info(message, "set", set, "removed", removed)
 }
 
-// Reconcile makes the marks of the pod named by the request what they should be. An
-// ending pod keeps the marks it has.
+// Reconcile corrects the marks of the requested pod. It does not change those of an ending
+// pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	arrived, reported := r.arrivals.take(request.NamespacedName)
-	pod, lives, err := controller.LivePod(ctx, r.Cache, request.NamespacedName)
+	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !lives {
+	if pod == nil {
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	change, err := r.marks(ctx, pod)
-	if err != nil {
+	change, err := r.compare(ctx, pod)
+	if err != nil || change.isEmpty() {
 		return reconcile.Result{}, err
-	}
-	if change.isNone() {
-		return reconcile.Result{}, nil
 	}
 	if err := r.apply(ctx, pod, change); err != nil {
 		if reported {
@@ -140,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// outdated makes no error of a write that the cache was too old for.
+// outdated turns a stale-cache conflict into a requeue.
 func outdated(err error) (reconcile.Result, error) {
 	if errors.Is(err, apply.ErrOutdated) {
 		return reconcile.Result{RequeueAfter: recheck}, nil
@@ -148,29 +135,26 @@ func outdated(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// marks compares the marks that the pod has with those that it should have.
-func (r *Reconciler) marks(ctx context.Context, pod *corev1.Pod) (change, error) {
+// compare compares the pod's marks with those that it should have.
+func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, error) {
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
 	inherited, err := mark.Inherited(pod.ManagedFields)
 	if err == nil && !unseen {
 		owned, err = mark.Owned(pod)
 	}
 	if err != nil {
-		return change{}, fmt.Errorf("finding the marks that are on the pod: %w", err)
+		return change{}, err
 	}
-	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, pod.Namespace)
+	markers, err := r.Reader.Markers(ctx, pod.Namespace)
 	if err != nil {
 		return change{}, err
 	}
-	probes, report, err := r.prober.Probed(ctx, pod, markers)
+	v, err := r.Reader.Pod(ctx, pod, markers)
 	if err != nil {
 		return change{}, err
 	}
-	desired := mark.Desired(probes, report, owned)
-	return change{
-		owned: owned, desired: desired,
-		leftover: mark.Leftover(inherited, probes, report, owned, desired),
-	}, nil
+	desired := v.Desired(owned)
+	return change{owned: owned, desired: desired, leftover: v.Leftover(inherited, owned, desired)}, nil
 }
 
 func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) error {
@@ -189,12 +173,12 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 	}
 	r.recent.Wrote(key, pod.UID, version, change.desired)
 	r.Metrics.MarksApplied(metrics.MarkWritten)
-	change.tell(log.FromContext(ctx).V(logging.Writes))
+	change.log(log.FromContext(ctx).V(logging.Writes))
 	return nil
 }
 
-// write takes the leftover keys off before it applies: once an apply has dropped a key,
-// nothing tells any more that it was ours.
+// write removes the leftover keys before it applies the marks, because an apply also drops
+// Seamark's ownership, which identifies them.
 func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (version string, err error) {
 	if len(change.leftover) > 0 {
 		version, err = r.Pods.Remove(ctx, pod, change.leftover)

@@ -23,11 +23,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// recorded are pods that only remember the labels that were written to them, and what was
-// removed from them.
+// recorded records the labels that are applied to pods, and the keys that are removed.
 type recorded struct {
 	labels  []map[string]string
 	removed []mark.Key
@@ -56,8 +56,11 @@ func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	}
 	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{
-		Cache: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(cached...).Build(),
-		Pods:  pods, Compiler: plan.NewCompiler(), Defaults: plan.KubernetesDefaults(), Metrics: counters, Now: time.Now,
+		Reader: view.Reader{
+			Client:   fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(cached...).Build(),
+			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
+		},
+		Pods: pods, Metrics: counters, Now: time.Now,
 	})
 }
 
@@ -83,24 +86,24 @@ func TestReconcile(t *testing.T) {
 		cached []client.Object
 		want   []map[string]string
 	}{
-		"no pod":                    {cached: []client.Object{marker, reported("uid-a", "Succeeded")}},
-		"a new state":               {cached: []client.Object{marker, pod().Build(), reported("uid-a", "Succeeded")}, want: healthy},
-		"marked already":            {cached: []client.Object{marker, marked().Build(), reported("uid-a", "Succeeded")}},
-		"failed":                    {cached: []client.Object{marker, marked().Build(), reported("uid-a", "Failed")}, want: none},
-		"of another pod":            {cached: []client.Object{marker, pod().Build(), reported("uid-b", "Succeeded")}},
-		"no marker any more":        {cached: []client.Object{marked().Build(), reported("uid-a", "Succeeded")}, want: none},
-		"not selected any more":     {cached: []client.Object{marker, marked().Label("app", "db").Build(), reported("uid-a", "Succeeded")}, want: none},
-		"terminating":               {cached: []client.Object{marker, marked().Terminating().Build(), reported("uid-a", "Failed")}},
-		"ended":                     {cached: []client.Object{marker, marked().Phase("Failed").Build(), reported("uid-a", "Failed")}},
-		"no report at all":          {cached: []client.Object{marker, marked().Build()}},
-		"neither report nor marker": {cached: []client.Object{marked().Build()}, want: none},
+		"no pod":               {cached: []client.Object{marker, reported("uid-a", "Succeeded")}},
+		"new state":            {cached: []client.Object{marker, pod().Build(), reported("uid-a", "Succeeded")}, want: healthy},
+		"already marked":       {cached: []client.Object{marker, marked().Build(), reported("uid-a", "Succeeded")}},
+		"failed":               {cached: []client.Object{marker, marked().Build(), reported("uid-a", "Failed")}, want: none},
+		"state of another pod": {cached: []client.Object{marker, pod().Build(), reported("uid-b", "Succeeded")}},
+		"deleted marker":       {cached: []client.Object{marked().Build(), reported("uid-a", "Succeeded")}, want: none},
+		"no longer selected":   {cached: []client.Object{marker, marked().Label("app", "db").Build(), reported("uid-a", "Succeeded")}, want: none},
+		"terminating":          {cached: []client.Object{marker, marked().Terminating().Build(), reported("uid-a", "Failed")}},
+		"ended":                {cached: []client.Object{marker, marked().Phase("Failed").Build(), reported("uid-a", "Failed")}},
+		"no report":            {cached: []client.Object{marker, marked().Build()}},
+		"no report, no marker": {cached: []client.Object{marked().Build()}, want: none},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pods := &recorded{}
 			r := reconciler(t, pods, tc.cached...)
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
-			// The cache never shows the write, so that a second look must remember it.
+			// The cache never has the write, so the second reconcile must remember it.
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), request); err != nil {
 					t.Fatal(err)
@@ -113,8 +116,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestReconcileTakesOver has pods that OpenKruise has marked.
-func TestReconcileTakesOver(t *testing.T) {
+// The pods have labels that OpenKruise set.
+func TestReconcileTakesOverMarksOfOpenKruise(t *testing.T) {
 	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
 	left := func() *builders.PodBuilder {
@@ -127,27 +130,27 @@ func TestReconcileTakesOver(t *testing.T) {
 		applied []map[string]string
 		removed []mark.Key
 	}{
-		"a right mark is ours too": {
+		"correct mark is applied too": {
 			cached:  []client.Object{marker, left().Build(), reported("uid-a", "Succeeded")},
 			applied: []map[string]string{{"healthy": "true"}},
 		},
-		"a wrong mark comes off without an apply": {
+		"wrong mark is removed without an apply": {
 			cached:  []client.Object{marker, left().Build(), reported("uid-a", "Failed")},
 			removed: healthy,
 		},
-		"a mark of both comes off both": {
+		"wrong shared mark is removed from both": {
 			cached:  []client.Object{marker, shared().Build(), reported("uid-a", "Failed")},
 			applied: []map[string]string{nil}, removed: healthy,
 		},
-		"a mark of both whose marker is gone": {
+		"shared mark without marker": {
 			cached:  []client.Object{shared().Build(), reported("uid-a", "Succeeded")},
 			applied: []map[string]string{nil}, removed: healthy,
 		},
-		"a mark of both that is right":    {cached: []client.Object{marker, shared().Build(), reported("uid-a", "Succeeded")}},
-		"a label that no marker declares": {cached: []client.Object{left().Build(), reported("uid-a", "Failed")}},
-		"nothing is reported yet":         {cached: []client.Object{marker, left().Build()}},
-		"another pod's state alone":       {cached: []client.Object{marker, left().Build(), reported("uid-b", "Failed")}},
-		"an ending pod":                   {cached: []client.Object{marker, left().Terminating().Build(), reported("uid-a", "Failed")}},
+		"correct shared mark":           {cached: []client.Object{marker, shared().Build(), reported("uid-a", "Succeeded")}},
+		"undeclared label":              {cached: []client.Object{left().Build(), reported("uid-a", "Failed")}},
+		"no report":                     {cached: []client.Object{marker, left().Build()}},
+		"only the state of another pod": {cached: []client.Object{marker, left().Build(), reported("uid-b", "Failed")}},
+		"ending pod":                    {cached: []client.Object{marker, left().Terminating().Build(), reported("uid-a", "Failed")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -166,15 +169,14 @@ func TestReconcileTakesOver(t *testing.T) {
 	}
 }
 
-// TestReconcileWithAnOldCache has the API server refuse a removal.
-func TestReconcileWithAnOldCache(t *testing.T) {
+func TestConflictIsRequeued(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").
 		Updated("kruise-manager", "status", `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`).Build()
 	r := reconciler(t, &recorded{err: apply.ErrOutdated}, marker, pod, reported("uid-a", "Failed"))
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("%v, %v: want another look soon, and no error", result, err)
+		t.Errorf("%v, %v; want a requeue and no error", result, err)
 	}
 }
 
@@ -182,8 +184,8 @@ func TestReconcileErrors(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct{ err, want error }{
-		"the pod is gone": {err: apply.ErrGone},
-		"another":         {err: refused, want: refused},
+		"pod is gone": {err: apply.ErrGone},
+		"other error": {err: refused, want: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reconciler(t, &recorded{err: tc.err}, marker,
@@ -195,7 +197,7 @@ func TestReconcileErrors(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
 			if _, kept := r.arrivals.take(key); kept != (tc.want != nil) {
-				t.Errorf("arrival kept: %t, want it only where the write is tried again", kept)
+				t.Errorf("arrival kept: %t, want it only if the write is retried", kept)
 			}
 		})
 	}

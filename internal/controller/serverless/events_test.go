@@ -14,20 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// A node that the informers have after its pod, though both before they are followed.
-func TestNodeAfterItsPod(t *testing.T) {
+// The cache may get a node after its pods, even if both exist at the start.
+func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
 	pod, virtual := builders.Pod("ns", "a").Node("node-1").Build(), node("virtual-kubelet")
 	r := reconciler(t, &recorded{}, marker())
-	r.Cache = fake.NewClientBuilder().WithObjects(pod, virtual).
-		WithIndex(pod, controller.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
+	r.lookup.Reader.Client = fake.NewClientBuilder().WithObjects(pod, virtual).
+		WithIndex(pod, view.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
-	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
+	controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods).Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
 	if q.Len() != 1 {
-		t.Errorf("%d pods are asked for, want 1", q.Len())
+		t.Errorf("%d pods enqueued, want 1", q.Len())
 	}
 }

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serverless keeps the annotations by which the providers of virtual kubelets are
-// told what to probe. It makes good what the webhook can't know when a pod is made: a
-// marker that comes or changes later, a node that has a kubelet after all, and a webhook
-// that was not reached. A pod costs at most one write a change.
+// Package serverless sets the annotations that tell the providers of virtual nodes what to
+// probe. It handles what the webhook cannot know when a pod is created: a marker that is
+// created or edited later, a pod that is bound to a node with a kubelet, and a call of the
+// webhook that failed. It writes to a pod at most once per change.
 package serverless
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // Pods writes annotations, as apply.Pods does.
@@ -30,40 +30,38 @@ type Pods interface {
 	Handover(ctx context.Context, pod *corev1.Pod, annotations serverless.Annotations) (string, error)
 }
 
-// Options are what a Reconciler works with. All are required.
+// Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Cache reads pods, markers and the metadata of nodes. What it returns is not changed.
-	Cache client.Reader
+	// Reader reads pods, markers and nodes from the cache.
+	Reader view.Reader
 	// Pods writes.
 	Pods Pods
-	// Compiler compiles markers.
-	Compiler *plan.Compiler
-	// Defaults are for the fields that a marker leaves unset.
-	Defaults plan.Defaults
 }
 
-// Reconciler keeps the annotations of one pod at a time.
+// Reconciler sets the annotations of one pod at a time.
 type Reconciler struct {
 	Options
+	lookup controller.Lookup
 	recent *apply.Recent[types.NamespacedName, serverless.Annotations]
 }
 
-// New returns a Reconciler that has written nothing yet.
+// New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
+		lookup:  controller.Lookup{Reader: options.Reader},
 		recent:  apply.NewRecent[types.NamespacedName, serverless.Annotations](),
 	}
 }
 
-// Reconcile makes the annotations of the pod named by the request what they should be,
-// with at most one write. An ending pod keeps those it has.
+// Reconcile corrects the annotations of the requested pod with at most one write. It does
+// not change those of an ending pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	pod, lives, err := controller.LivePod(ctx, r.Cache, request.NamespacedName)
+	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !lives {
+	if pod == nil {
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -78,24 +76,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.write(ctx, pod, desired)
 }
 
-// desired returns the annotations that the pod should have, of which it has the current.
+// desired returns the annotations that the pod should have, given those that it has.
 func (r *Reconciler) desired(ctx context.Context, pod *corev1.Pod, current serverless.Annotations) (serverless.Annotations, error) {
-	place, err := controller.PlaceOf(ctx, r.Cache, pod)
+	place, err := r.Reader.Place(ctx, pod)
 	if err != nil {
 		return current, err
 	}
 	switch {
-	case place == controller.PlaceKubelet:
+	case place == view.PlaceKubelet:
 		return serverless.Annotations{}, nil
-	case place == controller.PlaceUnknown && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
-		// A pod that the webhook passed over is annotated once it is bound.
+	case place == view.PlaceUnknown && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
+		// A pod that the webhook did not annotate is annotated when it is bound.
 		return current, nil
 	}
-	markers, err := controller.Markers(ctx, r.Cache, r.Compiler, pod.Namespace)
+	planned, err := r.Reader.ProviderPlan(ctx, pod)
 	if err != nil {
 		return current, err
 	}
-	desired, err := serverless.Encode(serverless.Compile(pod, markers, r.Defaults).Probes)
+	desired, err := serverless.Encode(planned.Probes)
 	if err != nil {
 		return current, reconcile.TerminalError(err)
 	}
@@ -110,12 +108,12 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, desired serverl
 		r.recent.Forget(key)
 		return nil
 	case apierrors.IsInvalid(err):
-		// Annotations that are too large: another try can't help, the next edit may.
+		// The annotations are too large. A retry cannot succeed, but the next edit may.
 		return reconcile.TerminalError(err)
 	case err != nil:
 		return err
 	}
 	r.recent.Wrote(key, pod.UID, version, desired)
-	log.FromContext(ctx).V(logging.Writes).Info("Handed probes to the pod's provider", "markers", desired.Markers)
+	log.FromContext(ctx).V(logging.Writes).Info("Annotated pod for provider", "markers", desired.Markers)
 	return nil
 }

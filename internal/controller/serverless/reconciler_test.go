@@ -23,12 +23,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
 const handed = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
 
-// recorded are pods that only remember what was written to them.
+// recorded records the annotations that are written.
 type recorded struct {
 	written []serverless.Annotations
 	err     error
@@ -46,8 +47,11 @@ func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 		t.Fatal(err)
 	}
 	return New(Options{
-		Cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build(),
-		Pods:  pods, Compiler: plan.NewCompiler(), Defaults: plan.KubernetesDefaults(),
+		Reader: view.Reader{
+			Client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build(),
+			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
+		},
+		Pods: pods,
 	})
 }
 
@@ -75,28 +79,28 @@ func TestReconcile(t *testing.T) {
 		cached []client.Object
 		want   []serverless.Annotations
 	}{
-		"no pod":                           {cached: []client.Object{marker(), virtual}},
-		"missed by the webhook":            {cached: []client.Object{marker(), virtual, pod().Build()}, want: set},
-		"before its containers start":      {cached: []client.Object{marker(), virtual, pod().Initialized("False").Build()}, want: set},
-		"right already":                    {cached: []client.Object{marker(), virtual, annotated(handed).Build()}},
-		"of an older marker":               {cached: []client.Object{marker(), virtual, annotated("[]").Build()}, want: set},
-		"no marker any more":               {cached: []client.Object{virtual, annotated(handed).Build()}, want: off},
-		"not selected any more":            {cached: []client.Object{marker(), virtual, annotated(handed).Label("app", "db").Build()}, want: off},
-		"on a node with kubelet":           {cached: []client.Object{marker(), kubelet, annotated(handed).Build()}, want: off},
-		"never annotated there":            {cached: []client.Object{marker(), kubelet, pod().Build()}},
-		"on a node that isn't known":       {cached: []client.Object{annotated(handed).Build()}},
-		"waiting, and right":               {cached: []client.Object{marker(), annotated(handed).Node("").Build()}},
-		"waiting, of an older marker":      {cached: []client.Object{marker(), annotated("[]").Node("").Build()}, want: set},
-		"waiting, with no marker any more": {cached: []client.Object{annotated(handed).Node("").Build()}, want: off},
-		"waiting, passed over":             {cached: []client.Object{marker(), pod().Node("").Build()}},
-		"terminating":                      {cached: []client.Object{virtual, annotated(handed).Terminating().Build()}},
-		"ended":                            {cached: []client.Object{virtual, annotated(handed).Phase("Succeeded").Build()}},
+		"no pod":                                {cached: []client.Object{marker(), virtual}},
+		"missed by the webhook":                 {cached: []client.Object{marker(), virtual, pod().Build()}, want: set},
+		"not initialized":                       {cached: []client.Object{marker(), virtual, pod().Initialized("False").Build()}, want: set},
+		"correct":                               {cached: []client.Object{marker(), virtual, annotated(handed).Build()}},
+		"outdated":                              {cached: []client.Object{marker(), virtual, annotated("[]").Build()}, want: set},
+		"deleted marker":                        {cached: []client.Object{virtual, annotated(handed).Build()}, want: off},
+		"no longer selected":                    {cached: []client.Object{marker(), virtual, annotated(handed).Label("app", "db").Build()}, want: off},
+		"on a node with kubelet":                {cached: []client.Object{marker(), kubelet, annotated(handed).Build()}, want: off},
+		"on a node with kubelet, not annotated": {cached: []client.Object{marker(), kubelet, pod().Build()}},
+		"on an unknown node":                    {cached: []client.Object{annotated(handed).Build()}},
+		"unbound, correct":                      {cached: []client.Object{marker(), annotated(handed).Node("").Build()}},
+		"unbound, outdated":                     {cached: []client.Object{marker(), annotated("[]").Node("").Build()}, want: set},
+		"unbound, deleted marker":               {cached: []client.Object{annotated(handed).Node("").Build()}, want: off},
+		"unbound, not annotated":                {cached: []client.Object{marker(), pod().Node("").Build()}},
+		"terminating":                           {cached: []client.Object{virtual, annotated(handed).Terminating().Build()}},
+		"ended":                                 {cached: []client.Object{virtual, annotated(handed).Phase("Succeeded").Build()}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pods := &recorded{}
 			r := reconciler(t, pods, tc.cached...)
-			// The cache doesn't show the write: a second look writes nothing more.
+			// The cache never has the write, so the second reconcile must remember it.
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), request()); err != nil {
 					t.Fatal(err)
@@ -109,15 +113,15 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-func TestWriteThatFails(t *testing.T) {
+func TestFailedWrite(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil)
 	cases := map[string]struct {
 		err             error
 		fails, terminal bool
 	}{
-		"gone":      {err: apply.ErrGone},
-		"too large": {err: invalid, fails: true, terminal: true},
-		"anything":  {err: errors.New("no connection"), fails: true},
+		"gone":        {err: apply.ErrGone},
+		"too large":   {err: invalid, fails: true, terminal: true},
+		"other error": {err: errors.New("no connection"), fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -148,9 +148,9 @@ func TestProbesWithTheSameKey(t *testing.T) {
 	w.unchanged("a", "label idle=api", "label api=yes")
 
 	w.condition("web", v1alpha1.ConditionMarksExclusive, "KeyConflict",
-		`probe "p": the label "idle" is set by probe "p" of marker "api" (1 of 1 matched pods, such as a)`)
+		`Probe "p": label "idle" is set by probe "p" of marker "api" (1 of 1 matched pods, such as a).`)
 	w.condition("api", v1alpha1.ConditionMarksExclusive, "Exclusive", "")
-	w.event("web", "KeyConflict", `the label "idle" is set by probe "p" of marker "api"`)
+	w.event("web", "KeyConflict", `label "idle" is set by probe "p" of marker "api"`)
 
 	// After the first marker is deleted, the other one sets the label.
 	w.must(w.client.Delete(t.Context(), w.markerNamed("api")))
@@ -208,8 +208,8 @@ func TestProbesThatCannotRun(t *testing.T) {
 		Probe(builders.Probe("db").Container("db").Condition("game.io/db")))
 	w.planned("resolve", "a/web#main", "b/web#main", "b/web#db")
 	w.condition("web", v1alpha1.ConditionProbesResolved, "ContainerNotFound",
-		`probe "db": no container "db" (1 of 2 matched pods, such as a)`)
-	w.event("web", "ContainerNotFound", `no container "db"`)
+		`Probe "db": container "db" not found (1 of 2 matched pods, such as a).`)
+	w.event("web", "ContainerNotFound", `container "db" not found`)
 }
 
 func TestEndedPodsKeepTheirMarks(t *testing.T) {

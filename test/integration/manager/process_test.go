@@ -212,7 +212,7 @@ func TestUpstreamCRDs(t *testing.T) {
 	w.report("upstream", states{"web#Idle": succeeded})
 	w.marked("a", "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 	w.matched("web", 1)
-	w.event("web", "ContainerNotFound", `no container "db"`)
+	w.event("web", "ContainerNotFound", `container "db" not found`)
 	w.event("native", "InvalidSpec", "Ready")
 	w.settle()
 	w.settle()

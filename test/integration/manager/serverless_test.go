@@ -87,7 +87,7 @@ func TestProviderProbes(t *testing.T) {
 	w.marked("a", probesAnnotation, markersAnnotation)
 	w.matched("game", 1)
 	w.condition("game", v1alpha1.ConditionProbesResolved, "ConditionTypeMissing",
-		`probe "bare": needs a podConditionType for pods on virtual kubelets (1 of 1 matched pods, such as a)`)
+		`Probe "bare": podConditionType is required for pods on virtual nodes (1 of 1 matched pods, such as a).`)
 
 	idle := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
 	busy := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}

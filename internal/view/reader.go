@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
+)
+
+// NodeNameField is the field by which the client's cache must index pods.
+const NodeNameField = "spec.nodeName"
+
+// NewNode returns an empty Node that has only metadata, as in the cache.
+func NewNode() *metav1.PartialObjectMetadata {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return node
+}
+
+// Reader builds views from the objects that a client reads. It does not change them.
+type Reader struct {
+	// Client reads pods, markers, NodePodProbes and the metadata of nodes.
+	Client client.Reader
+	// Compiler compiles markers.
+	Compiler *plan.Compiler
+	// Options are the settings that plans depend on.
+	Options
+}
+
+// Markers returns the markers of the namespace, except those that do not compile.
+func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+	var found v1alpha1.PodProbeMarkerList
+	if err := r.Client.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list markers of namespace %s: %w", namespace, err)
+	}
+	return r.Compiler.All(found.Items), nil
+}
+
+// Pod returns the view of the pod. The markers are those of its namespace.
+func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (Pod, error) {
+	place, err := r.prober(ctx, pod)
+	if err != nil {
+		return Pod{}, err
+	}
+	var npp *v1alpha1.NodePodProbe
+	if !r.provided(place) {
+		npp, err = r.NodePodProbe(ctx, pod.Spec.NodeName)
+	}
+	if err != nil {
+		return Pod{}, err
+	}
+	return New(pod, markers, place, npp, r.Options), nil
+}
+
+// Plan returns the plan of the view, without reading the report.
+func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, error) {
+	place, err := r.prober(ctx, pod)
+	if err != nil {
+		return plan.PodPlan{}, err
+	}
+	return Plan(pod, markers, place, r.Options), nil
+}
+
+// ProviderPlan returns the probes that a provider would run in the pod, whether or not the
+// pod runs on a virtual node.
+func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan, error) {
+	markers, err := r.Markers(ctx, pod.Namespace)
+	if err != nil {
+		return plan.PodPlan{}, err
+	}
+	return serverless.Compile(pod, markers, r.Defaults), nil
+}
+
+// prober returns the place of the pod if the plan depends on it.
+func (r Reader) prober(ctx context.Context, pod *corev1.Pod) (Place, error) {
+	if !r.Serverless {
+		return PlaceUnknown, nil
+	}
+	return r.Place(ctx, pod)
+}
+
+// Place returns where the pod runs.
+func (r Reader) Place(ctx context.Context, pod *corev1.Pod) (Place, error) {
+	node, err := GetNode(ctx, r.Client, pod.Spec.NodeName)
+	return PlaceOn(node), err
+}
+
+// GetNode returns the metadata of the node, or nil if there is no node with that name.
+func GetNode(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	node := NewNode()
+	return get(ctx, reader, types.NamespacedName{Name: name}, "node", node)
+}
+
+// NodePodProbe returns the NodePodProbe of the node, or nil if there is none.
+func (r Reader) NodePodProbe(ctx context.Context, node string) (*v1alpha1.NodePodProbe, error) {
+	return get(ctx, r.Client, types.NamespacedName{Name: node}, "NodePodProbe", &v1alpha1.NodePodProbe{})
+}
+
+// LivePod returns the pod, or nil if there is none or it is ending.
+func (r Reader) LivePod(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
+	pod, err := get(ctx, r.Client, name, "pod", &corev1.Pod{})
+	if err != nil || pod == nil || plan.Ending(pod) {
+		return nil, err
+	}
+	return pod, nil
+}
+
+// get reads into the object and returns it, or nil if there is none or the name is empty.
+func get[T client.Object](ctx context.Context, reader client.Reader, name types.NamespacedName, kind string, object T) (T, error) {
+	var none T
+	if name.Name == "" {
+		return none, nil
+	}
+	if err := reader.Get(ctx, name, object); apierrors.IsNotFound(err) {
+		return none, nil
+	} else if err != nil {
+		return none, fmt.Errorf("get %s %s: %w", kind, strings.TrimPrefix(name.String(), "/"), err)
+	}
+	return object, nil
+}
+
+// NodePods returns the pods that are bound to the node.
+func (r Reader) NodePods(ctx context.Context, node string) ([]corev1.Pod, error) {
+	return r.pods(ctx, "node "+node, client.MatchingFields{NodeNameField: node})
+}
+
+// NamespacePods returns the pods of the namespace.
+func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	return r.pods(ctx, "namespace "+namespace, client.InNamespace(namespace))
+}
+
+// SelectedPods returns the pods that match the marker's selector, in any state. It returns
+// none if the selector is invalid, because the marker is then part of no plan.
+func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	return r.pods(ctx, "marker "+client.ObjectKeyFromObject(marker).String(),
+		client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
+}
+
+func (r Reader) pods(ctx context.Context, of string, which ...client.ListOption) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, which...); err != nil {
+		return nil, fmt.Errorf("list pods of %s: %w", of, err)
+	}
+	return pods.Items, nil
+}
