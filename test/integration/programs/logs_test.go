@@ -62,7 +62,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 	}
 	hasPlan(t, node, 0)
 	logs(t, manager, game, "Unmarked pod", 1)
-	logs(t, agent, game, "No longer probing pod", 1)
+	logs(t, agent, game, "Stopped probing pod", 1)
 
 	writes := logLines(manager, game, "DEBUG v=1")
 	// Both follow from the deletion of the marker, in parallel.
