@@ -1,13 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metricsdocs writes the reference of the metrics: docs/metrics.md. It registers
-// them as the two programs do, makes each have at least one series, and tells what it
-// gathers, so that nothing stands on the page that the code does not have.
+// Command metricsdocs writes the reference of the metrics, docs/metrics.md. It registers
+// Seamark's metrics as the programs do, creates at least one series of each, and prints what
+// it gathers, so that the page matches the code. The metrics of libraries are a table.
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,14 +17,14 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print the metrics as JSON, for programs")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *asJSON); err != nil {
+	if err := run(os.Stdout, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "metricsdocs:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, asJSON bool) error {
-	programs, err := programs(ctx)
+func run(out io.Writer, asJSON bool) error {
+	programs, err := programs()
 	if err != nil {
 		return err
 	}

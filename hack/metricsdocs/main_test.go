@@ -4,26 +4,35 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	// The controller package registers the metrics of controllers and queues.
+	_ "sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// TestLabels holds the labels of all metrics to those whose values are bounded: none
-// names a pod.
-func TestLabels(t *testing.T) {
+// TestLabelsAreBounded checks the labels against a list, which contains no label for pods.
+func TestLabelsAreBounded(t *testing.T) {
 	bounded := []string{
 		"handler", "in_force", "marker", "method", "namespace", "node", "operation", "probe", "result", "state", "version",
 	}
-	told, err := programs(t.Context())
+	all, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range told {
+	for _, program := range all {
 		if len(program.Own) < 8 {
-			t.Errorf("%s has %d metrics of its own, want 8 at least", program.Name, len(program.Own))
+			t.Errorf("%s has %d metrics, want at least 8", program.Name, len(program.Own))
 		}
 		for _, m := range program.Own {
+			if !strings.HasPrefix(m.Name, "seamark_") {
+				t.Errorf("%s: the name does not start with seamark_", m.Name)
+			}
 			for _, label := range m.Labels {
 				if !slices.Contains(bounded, label.Name) {
 					t.Errorf("%s has the label %s, want one of %v", m.Name, label.Name, bounded)
@@ -31,12 +40,41 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
-	var found []string
-	for _, m := range told[0].Others {
-		found = append(found, m.Name)
+}
+
+// TestLibrariesExportTheirMetrics compares the tables with the metrics that the libraries
+// register.
+func TestLibrariesExportTheirMetrics(t *testing.T) {
+	libraries, ok := ctrlmetrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatalf("the registry of the libraries is a %T, which describes no metrics", ctrlmetrics.Registry)
 	}
-	if !slices.Equal(found, others()) {
-		t.Errorf("the manager has %v of the libraries' metrics, want %v", found, others())
+	registered := map[string]string{}
+	for _, collector := range []prometheus.Collector{
+		libraries, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		described := make(chan *prometheus.Desc)
+		go func() { collector.Describe(described); close(described) }()
+		for desc := range described {
+			// A Desc has no methods that return its name and its labels.
+			parts := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: {(.*)}}`).FindStringSubmatch(desc.String())
+			if len(parts) != 3 {
+				t.Fatalf("cannot parse %s", desc)
+			}
+			names := strings.Split(parts[2], ",")
+			slices.Sort(names)
+			registered[parts[1]] = strings.Join(names, ",")
+		}
+	}
+	for _, m := range append(libraryMetrics(), processMetrics()...) {
+		var names []string
+		for _, label := range m.Labels {
+			names = append(names, label.Name)
+		}
+		slices.Sort(names)
+		if labels, found := registered[m.Name]; !found || labels != strings.Join(names, ",") {
+			t.Errorf("%s: registered: %t, with labels %q, want %q", m.Name, found, labels, names)
+		}
 	}
 }
 

@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// introduction stands above the tables.
+// introduction is the text above the tables.
 const introduction = `# Metrics
 
-Both programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager on port 8080, every
-agent on port 10357 of its node. No label holds the name or UID of a pod, so the number of series grows with
-nodes and markers and never with pods: an agent has about 250, those of its runtime included; the leading manager
-has one for each node with a plan, four for each probe of a marker, and some 600 besides.
+Both programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager on port
+8080, every agent on port 10357 of its node. No label contains the name or UID of a pod, so the
+number of series grows with nodes and markers, but not with pods. An agent has about 250 series,
+including those of its runtime. The leading manager has one series per node with a plan, four per
+probe of a marker, and about 600 others.
 
-What the manager reads from its caches at a scrape, the leader alone exports, as the help says. So no query
-needs to know which of the managers leads: ` + "`sum`" + ` and ` + "`max`" + ` give the same.
+Only the leader exports values that the manager reads from its caches at a scrape, as the help texts
+state. Queries need not know which manager leads: ` + "`sum`" + ` and ` + "`max`" + ` give the same result.
 
-` + "`seamark_agent_info`" + ` tells which node an agent serves. To see the node beside another metric of the agent:
+` + "`seamark_agent_info`" + ` contains the node of an agent. To add the node to another metric of the agent:
 
 ` + "```promql\nseamark_agent_exec_queue_length * on (instance) group_left (node) seamark_agent_info\n```" + `
 
-## Have them scraped
+## Scraping
 
-With the Prometheus operator, the chart makes what it needs:
+With the Prometheus operator, the chart creates the monitors, the rules and the dashboard:
 
 <!-- needs: cluster -->
 <!-- not run: it needs the operator's CRDs -->
@@ -36,28 +37,30 @@ $ helm upgrade seamark charts/seamark --namespace seamark-system --reset-then-re
     --set monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true
 ` + "```" + `
 
-Without it, scrape the pods by their label ` + "`app.kubernetes.io/name=seamark`" + ` and their port ` + "`metrics`" + `, with
-` + "`honor_labels: true`" + `, since the label ` + "`namespace`" + ` is that of a marker. Take
-` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import ` + "`charts/seamark/files/dashboards/seamark.json`" + `
-into Grafana. Each alert has a page in [runbooks](runbooks/README.md). The alerts rest on both programs being
-scraped: an agent that nobody scrapes counts as missing. They speak of one cluster: have each cluster's
-own Prometheus evaluate them.
+Without the operator, scrape the port ` + "`metrics`" + ` of the pods with the label
+` + "`app.kubernetes.io/name=seamark`" + `. Set ` + "`honor_labels: true`" + `, because the label ` + "`namespace`" + ` is the namespace
+of a marker. Use ` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import
+` + "`charts/seamark/files/dashboards/seamark.json`" + ` into Grafana. Each alert has a
+[runbook](runbooks/README.md). The alerts require that both programs are scraped: an agent that is
+not scraped counts as missing. They apply to one cluster: the Prometheus of each cluster must
+evaluate them.
 
-The tables are generated from the code, by ` + "`make generate`" + `.
+` + "`make generate`" + ` generates the tables from the code.
 `
 
-// othersIntroduction stands above the metrics of libraries.
-const othersIntroduction = `
-Of the metrics that its libraries make, these answer questions about Seamark. The controllers, in the labels
-` + "`controller` and `name`" + `, are ` + "`nodeprobe`" + ` (plans), ` + "`podmark`" + ` (marks), ` + "`marker`" + ` (the status of markers) and, with its gate,
-` + "`serverless`" + ` (what providers are told).
+// librariesIntroduction is the text above the metrics of the manager's libraries.
+const librariesIntroduction = `
+These metrics of libraries also help to operate Seamark. The labels ` + "`controller`" + ` and ` + "`name`" + ` are
+` + "`nodeprobe`" + ` (plans), ` + "`podmark`" + ` (marks), ` + "`marker`" + ` (the status of markers) and, with its feature gate,
+` + "`serverless`" + ` (annotations for providers of virtual nodes).
 `
 
-const agentOthersIntroduction = `
-And of the Go runtime and the process:
+// processIntroduction is the text above the metrics of the agent's process.
+const processIntroduction = `
+Metrics of the Go runtime and the process:
 `
 
-// page writes the reference.
+// page returns the reference as Markdown.
 func page(programs []Program) string {
 	var b strings.Builder
 	b.WriteString(introduction)
@@ -65,9 +68,9 @@ func page(programs []Program) string {
 		fmt.Fprintf(&b, "\n## %s\n\n", program.Name)
 		table(&b, program.Own)
 		if i == 0 {
-			b.WriteString(othersIntroduction)
+			b.WriteString(librariesIntroduction)
 		} else {
-			b.WriteString(agentOthersIntroduction)
+			b.WriteString(processIntroduction)
 		}
 		b.WriteString("\n")
 		table(&b, program.Others)

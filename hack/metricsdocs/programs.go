@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,12 +12,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
@@ -27,88 +24,74 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// Program is one of the two programs and what it serves at /metrics.
+// Program is a program and the metrics that it serves.
 type Program struct {
-	// Name is the program's.
+	// Name is the name of the program.
 	Name string `json:"name"`
-	// Own are the metrics that Seamark makes, by name.
+	// Own are the metrics of Seamark, by name.
 	Own []Metric `json:"own"`
-	// Others are those of the libraries that alerts and the dashboard use, by name.
+	// Others are metrics of libraries that help to operate Seamark, by name.
 	Others []Metric `json:"others"`
 }
 
-// Metric is one metric.
+// Metric describes a metric.
 type Metric struct {
-	// Name, Type and Help are what Prometheus is told; Type is counter, gauge or histogram.
+	// Name, Type and Help are as in the text format. Type is counter, gauge or histogram.
 	Name string `json:"name"`
 	Type string `json:"type"`
 	Help string `json:"help"`
-	// Labels are in order of their names.
+	// Labels are sorted by name.
 	Labels []Label `json:"labels,omitempty"`
-	// Buckets are a histogram's upper bounds, without the infinite one.
+	// Buckets are the finite upper bounds of a histogram, or the first and the last of them.
 	Buckets []float64 `json:"buckets,omitempty"`
 }
 
-// Label is one label of a metric.
+// Label is a label of a metric.
 type Label struct {
-	// Name is the label's.
+	// Name is the name of the label.
 	Name string `json:"name"`
-	// Values are all there are; none where they are names of objects and the like.
+	// Values are all values, or empty if they are names of objects or come from other programs.
 	Values []string `json:"values,omitempty"`
 }
 
-// others are the metrics of libraries that are told of: they answer a question of those
-// who run Seamark.
-func others() []string {
-	return []string{
-		"controller_runtime_active_workers", "controller_runtime_max_concurrent_reconciles",
-		"controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_panics_total",
-		"controller_runtime_reconcile_time_seconds", "controller_runtime_reconcile_total",
-		"go_goroutines", "leader_election_master_status",
-		"process_cpu_seconds_total", "process_resident_memory_bytes",
-		"rest_client_requests_total", "workqueue_depth", "workqueue_queue_duration_seconds", "workqueue_retries_total",
-	}
-}
-
 // programs returns the manager and the agent.
-func programs(ctx context.Context) ([]Program, error) {
-	manager, err := managerRegistry()
+func programs() ([]Program, error) {
+	registry, err := managerRegistry()
 	if err != nil {
 		return nil, err
 	}
-	if err := useLibraries(ctx); err != nil {
+	manager, err := registryMetrics(registry)
+	if err != nil {
 		return nil, err
 	}
-	var told []Program
-	for _, p := range []struct {
-		name      string
-		gatherers prometheus.Gatherers
-	}{
-		{name: "seamark-manager", gatherers: prometheus.Gatherers{manager, ctrlmetrics.Registry}},
-		{name: "seamark-agent", gatherers: prometheus.Gatherers{agentRegistry()}},
-	} {
-		families, err := p.gatherers.Gather()
-		if err != nil {
-			return nil, fmt.Errorf("gathering the metrics of %s: %w", p.name, err)
-		}
-		program := Program{Name: p.name}
-		for _, family := range families {
-			switch {
-			case strings.HasPrefix(family.GetName(), "seamark_"):
-				program.Own = append(program.Own, metricOf(family))
-			case slices.Contains(others(), family.GetName()):
-				program.Others = append(program.Others, metricOf(family))
-			}
-		}
-		told = append(told, program)
+	agent, err := registryMetrics(agentRegistry())
+	if err != nil {
+		return nil, err
 	}
-	return told, nil
+	libraries := append(libraryMetrics(), processMetrics()...)
+	slices.SortFunc(libraries, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
+	return []Program{
+		{Name: "seamark-manager", Own: manager, Others: libraries},
+		{Name: "seamark-agent", Own: agent, Others: processMetrics()},
+	}, nil
 }
 
-// agentRegistry has what the agent serves.
+// registryMetrics returns the metrics of a registry, by name.
+func registryMetrics(registry *prometheus.Registry) ([]Metric, error) {
+	families, err := registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gather metrics: %w", err)
+	}
+	metrics := make([]Metric, 0, len(families))
+	for _, family := range families {
+		metrics = append(metrics, metricOf(family))
+	}
+	return metrics, nil
+}
+
+// agentRegistry returns a registry with a series of each metric of the agent.
 func agentRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := agentmetrics.New(registry)
 	zero := func() int64 { return 0 }
 	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: func() int { return 0 }})
@@ -122,12 +105,12 @@ func agentRegistry() *prometheus.Registry {
 	return registry
 }
 
-// managerRegistry has what the leading manager makes itself, of a cluster with one marker
-// and one node.
+// managerRegistry returns a registry with the metrics of a manager that leads a cluster with one
+// marker and one node.
 func managerRegistry() (*prometheus.Registry, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return nil, fmt.Errorf("create scheme: %w", err)
 	}
 	registry := prometheus.NewRegistry()
 	npp := &v1alpha1.NodePodProbe{
@@ -147,12 +130,12 @@ func managerRegistry() (*prometheus.Registry, error) {
 	return registry, nil
 }
 
-// named are labels whose values are names of objects, or come from outside.
-func named() []string {
-	return []string{"namespace", "marker", "probe", "node", "version", "controller", "name", "priority", "host", "code", "method"}
+// unbounded returns the labels whose values are names of objects or versions.
+func unbounded() []string {
+	return []string{"namespace", "marker", "probe", "node", "version"}
 }
 
-// metricOf reads a metric from its series.
+// metricOf derives the description of a metric from its series.
 func metricOf(family *dto.MetricFamily) Metric {
 	m := Metric{Name: family.GetName(), Type: strings.ToLower(family.GetType().String()), Help: family.GetHelp()}
 	values := map[string]map[string]bool{}
@@ -170,7 +153,7 @@ func metricOf(family *dto.MetricFamily) Metric {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		label := Label{Name: name}
-		if own := strings.HasPrefix(m.Name, "seamark_"); !slices.Contains(named(), name) || own && name == "method" {
+		if !slices.Contains(unbounded(), name) {
 			label.Values = slices.Sorted(maps.Keys(values[name]))
 		}
 		m.Labels = append(m.Labels, label)
