@@ -62,6 +62,14 @@ func (e *execs) remove(id string) {
 	delete(e.containers, id)
 }
 
+// runs reports whether a container runs. It is false as soon as its main process has ended.
+func (e *execs) runs(id string) bool {
+	e.mu.Lock()
+	container, found := e.containers[id]
+	e.mu.Unlock()
+	return found && !container.ending()
+}
+
 // ExecSync runs a command in a container, and kills its process group at the timeout.
 func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, []byte, int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -13,8 +13,6 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/process"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
-	"github.com/seamark-dev/seamark/internal/probe/probers"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
@@ -41,7 +39,7 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 	l := &loop{Runner: r, keeper: keeper, schedule: &schedule{}, changes: &changes{}}
 	execs := newExecs(keeper)
 	l.worker = worker.New(worker.Options{
-		Prober:  probers.New(exec.New(execs, configv1alpha1.DefaultExecConcurrency, nil), r.options.Version),
+		Prober:  newProbers(execs, configv1alpha1.DefaultExecConcurrency, r.options.Version),
 		Sink:    sink{l},
 		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
 		// A local run has too few probes to need the random delay of a machine that boots.

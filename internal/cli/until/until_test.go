@@ -80,6 +80,10 @@ func restart(pod, container string, count int32) local.Change {
 		Status: &corev1.ContainerStatus{RestartCount: count}})
 }
 
+func phase(pod string, phase corev1.PodPhase) local.Change {
+	return change(pod, local.Change{Kind: local.KindPod, Phase: phase})
+}
+
 func removed(c local.Change) local.Change {
 	c.Removed = true
 	return c
@@ -127,6 +131,14 @@ func TestVerdict(t *testing.T) {
 		"event occurred":          {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
 		"event with text":         {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
 		"event with another text": {"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has no such event, last was Unhealthy: Readiness probe failed: x"},
+
+		"mark of a failed pod": {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodFailed)},
+			"a has ended: its marks are those of a container that no longer runs"},
+		"marked condition of a failed pod": {"pod/a condition=x:True", []local.Change{condition("a", "x", "True"), phase("a", corev1.PodFailed)},
+			"a has ended: its marks are those of a container that no longer runs"},
+		"standard condition of a failed pod": {"pod/a condition=Ready:False", []local.Change{condition("a", "Ready", "False"), phase("a", corev1.PodFailed)}, ""},
+		"mark of a succeeded pod":            {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodSucceeded)}, ""},
+		"absent label of a failed pod":       {"pod/a label=!k", []local.Change{phase("a", corev1.PodFailed)}, ""},
 
 		"no restart":          {expression: "pod/a restarts=1", last: "a has 0 restarts"},
 		"zero restarts":       {expression: "pod/a restarts=0"},

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -25,6 +27,8 @@ type Watch struct {
 type podState struct {
 	conditions, labels, annotations map[string]string
 	restarts                        map[string]int32
+	// ended is whether the pod has failed. Nothing updates the marks of such a pod.
+	ended bool
 	// seen contains the indices of the expressions whose event has occurred.
 	seen map[int]bool
 	// lastEvent is the most recent event.
@@ -74,6 +78,8 @@ func (w *Watch) pod(namespace, name string) *podState {
 func (w *Watch) Observe(change local.Change) {
 	pod := w.pod(change.Namespace, change.Pod)
 	switch change.Kind {
+	case local.KindPod:
+		pod.ended = change.Phase == corev1.PodFailed
 	case local.KindCondition:
 		set(pod.conditions, string(change.Condition.Type), string(change.Condition.Status), change.Removed)
 	case local.KindLabel:
@@ -142,6 +148,28 @@ func (w *Watch) Verdicts() []Verdict {
 // evaluate reports whether the pod meets the requirement of the expression with index i. The
 // text describes what the pod has instead.
 func (p *podState) evaluate(i int, e Expression) (bool, string) {
+	held, last := p.has(i, e)
+	if held && p.ended && e.isMark() {
+		return false, "ended: its marks are those of a container that no longer runs"
+	}
+	return held, last
+}
+
+// isMark reports whether the expression requires a value that a probe sets while its
+// container runs.
+func (e Expression) isMark() bool {
+	switch e.subject {
+	case labels, annotations:
+		return !e.absent
+	case conditions:
+		return !v1alpha1.IsNativePodCondition(corev1.PodConditionType(e.key))
+	default:
+		return false
+	}
+}
+
+// has is evaluate without regard to whether the pod has ended.
+func (p *podState) has(i int, e Expression) (bool, string) {
 	switch e.subject {
 	case conditions:
 		return e.holds(p.conditions, "no such condition")
