@@ -24,16 +24,16 @@ func TestTCP(t *testing.T) {
 		timeout time.Duration
 		want    conclusion
 	}{
-		"waits for the client":        {serve(func(c net.Conn) { linger(c, nil, 0) }), ample, success},
-		"closes at once":              {short(), ample, success},
-		"sends a greeting":            {serve(func(c net.Conn) { _, _ = c.Write([]byte("hello")) }), ample, success},
-		"never accepts":               {unread, ample, success},
-		"HTTP":                        {wire(say(ok)), ample, success},
-		"on IPv6":                     {onIPv6, ample, success},
-		"refused":                     {refusing(), ample, failure},
-		"refused on IPv6":             {silent(refusing6), ample, failure},
-		"a host that does not answer": {unanswering(), 300 * time.Millisecond, failure},
-		"timeout of 1 ns":             {unanswering(), time.Nanosecond, failure},
+		"waits for the client":      {serve(func(c net.Conn) { linger(c, nil, 0) }), ample, success},
+		"closes at once":            {short(), ample, success},
+		"sends a greeting":          {serve(func(c net.Conn) { _, _ = c.Write([]byte("hello")) }), ample, success},
+		"never accepts":             {unread, ample, success},
+		"HTTP":                      {wire(say(ok)), ample, success},
+		"on IPv6":                   {onIPv6, ample, success},
+		"refused":                   {refusing(), ample, failure},
+		"refused on IPv6":           {silent(refusing6), ample, failure},
+		"host that does not answer": {unanswering(), 300 * time.Millisecond, failure},
+		"timeout of 1 ns":           {unanswering(), time.Nanosecond, failure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
