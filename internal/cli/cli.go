@@ -19,7 +19,7 @@ import (
 const (
 	// ExitOK means success.
 	ExitOK = 0
-	// ExitFailed means that the run failed, or ended before its --until expressions held.
+	// ExitFailed means that the run failed, or ended before its --until expressions were met.
 	ExitFailed = 1
 	// ExitUsage means bad input: flags, expressions or manifests.
 	ExitUsage = 2

@@ -36,7 +36,7 @@ type LocalOptions struct {
 	Replicas int32
 	// Output is text or json. If it is empty, it is a table on a terminal, otherwise text.
 	Output string
-	// Until are the expressions that end the run when all of them hold.
+	// Until are the expressions that end the run when all of them are met.
 	Until []string
 	// Timeout is the maximum duration of the run. Zero means no limit.
 	Timeout time.Duration
@@ -74,7 +74,7 @@ Images are not pulled: each container needs a command that exists on this machin
 
 On a terminal, the output is a live table: / filters it, p pauses it, q quits. Otherwise
 each change is one line. The run ends on Ctrl-C, after --timeout, or when all --until
-expressions hold. A second Ctrl-C kills all processes.
+expressions are met. A second Ctrl-C kills all processes.
 
 An --until expression selects pods by a name or a glob, and states a requirement that all
 of them must meet:
@@ -85,8 +85,8 @@ of them must meet:
   pod/NAME event=REASON[:TEXT]        occurred at least once, with TEXT in its message
   pod/NAME restarts=N                 at least N, counted over all containers
 
-Exit codes: 0 if all expressions held or none were given, 1 if the run ended before all
-expressions held, 2 for bad input.`
+Exit codes: 0 if all expressions were met or none were given, 1 if the run ended before
+that, 2 for bad input.`
 
 const localExample = `  # Watch the marks of the game servers
   seamark local -f examples/game-server
@@ -119,8 +119,8 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input (repeatable)")
 	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each Deployment and StatefulSet (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
-	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this holds, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression does not hold (default never)")
+	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression is not met (default never)")
 	flags.BoolVar(&o.Strict, "strict", false, "reject manifests with fields that a local run does not support")
 	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
 	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
@@ -210,19 +210,19 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 	return o.conclude(s, end)
 }
 
-// conclude reports whether the expressions held. Without expressions, every run succeeds.
+// conclude reports whether the expressions were met. Without expressions, every run succeeds.
 func (o *LocalOptions) conclude(s *session, end runEnd) error {
 	if len(o.expressions) == 0 {
 		return nil
 	}
-	if end.reason == allHeld {
+	if end.reason == allMet {
 		fmt.Fprintf(o.ErrOut, "%s after %s\n", end.reason, round(end.after))
 		return nil
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s after %s:", end.reason, round(end.after))
 	for _, verdict := range s.verdicts() {
-		if !verdict.Held {
+		if !verdict.Met {
 			fmt.Fprintf(&text, "\n  %s: %s", verdict.Expression, verdict.Last)
 		}
 	}

@@ -115,20 +115,20 @@ func TestUntil(t *testing.T) {
 		took time.Duration
 		says string
 	}{
-		"holds": {
+		"met": {
 			until: []string{"pod/web label=role:primary"}, timeout: time.Minute,
-			took: 3 * time.Second, says: "all expressions held after 3s",
+			took: 3 * time.Second, says: "all expressions met after 3s",
 		},
-		"holds, pods terminate slowly": {
+		"met, pods terminate slowly": {
 			until: []string{"pod/web label=role:primary"}, timeout: 4 * time.Second, stopping: 30 * time.Second,
-			took: 33 * time.Second, says: "all expressions held after 3s",
+			took: 33 * time.Second, says: "all expressions met after 3s",
 		},
-		"never holds": {
+		"never met": {
 			until: []string{"pod/web label=role:other", "pod/web label=role"}, timeout: 10 * time.Second,
 			code: ExitFailed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"",
 		},
-		"expressions hold at different times": {
+		"expressions met at different times": {
 			until: []string{"pod/web label=role:primary", "pod/web restarts=1"}, timeout: 10 * time.Second,
 			code: ExitFailed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:primary: web has \"replica\"\n  pod/web restarts=1: web has 0 restarts",
@@ -148,7 +148,7 @@ func TestUntil(t *testing.T) {
 		},
 		"first interrupt after the end kills": {
 			until: []string{"pod/web label=role:replica"}, interrupts: []time.Duration{2 * time.Second}, stopping: time.Hour,
-			took: 2 * time.Second, says: "all expressions held after 1s",
+			took: 2 * time.Second, says: "all expressions met after 1s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

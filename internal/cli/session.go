@@ -19,7 +19,7 @@ import (
 type endReason string
 
 const (
-	allHeld     endReason = "all expressions held"
+	allMet      endReason = "all expressions met"
 	timedOut    endReason = "timed out"
 	interrupted endReason = "interrupted"
 	stopped     endReason = "stopped"
@@ -42,8 +42,8 @@ type session struct {
 	runner runner
 	feed   *feed
 	logs   bool
-	// held is closed when all expressions hold.
-	held chan struct{}
+	// met is closed when all expressions are met.
+	met chan struct{}
 
 	mu    sync.Mutex
 	watch *until.Watch
@@ -55,7 +55,7 @@ type session struct {
 
 func newSession(expressions []until.Expression, logs bool) *session {
 	return &session{
-		feed: newFeed(), logs: logs, held: make(chan struct{}),
+		feed: newFeed(), logs: logs, met: make(chan struct{}),
 		watch: until.NewWatch(expressions, nil),
 	}
 }
@@ -72,19 +72,19 @@ func (s *session) observe(change local.Change) {
 		return
 	}
 	s.watch.Observe(change)
-	if s.watch.Held() {
+	if s.watch.Met() {
 		s.settled = true
-		close(s.held)
+		close(s.met)
 	}
 }
 
-// settle ends the evaluation of the expressions. It reports whether all of them held before.
+// settle ends the evaluation of the expressions. It reports whether all of them were met before.
 func (s *session) settle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held := s.settled
+	met := s.settled
 	s.settled = true
-	return held
+	return met
 }
 
 func (s *session) verdicts() []until.Verdict {
@@ -116,7 +116,7 @@ func (s *session) keepLast() {
 	s.feed.setStage(table.Stopping)
 }
 
-// run runs the pods until all expressions hold, a nonzero timeout has passed, ctx ends, or
+// run runs the pods until all expressions are met, a nonzero timeout has passed, ctx ends, or
 // an interrupt arrives. A second interrupt kills the pods. It returns when all pods have
 // ended and all changes are shown.
 func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, d display) (runEnd, error) {
@@ -160,9 +160,9 @@ func (s *session) await(ctx context.Context, timeout time.Duration, interrupts <
 		defer timer.Stop()
 		expired = timer.C
 	}
-	reason := allHeld
+	reason := allMet
 	select {
-	case <-s.held:
+	case <-s.met:
 	case <-expired:
 		reason = timedOut
 	case <-interrupts:
@@ -173,7 +173,7 @@ func (s *session) await(ctx context.Context, timeout time.Duration, interrupts <
 		reason = stopped
 	}
 	if s.settle() {
-		return allHeld
+		return allMet
 	}
 	return reason
 }

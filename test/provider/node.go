@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// heartbeat is the time between two renewals of the node's lease.
+	// heartbeat is the interval between renewals of the node lease.
 	heartbeat = 10 * time.Second
-	// leases is the namespace of the leases of nodes.
-	leases = "kube-node-lease"
-	// farewell is how long the node's deletion may take.
-	farewell = 10 * time.Second
+	// leaseNamespace is the namespace of node leases.
+	leaseNamespace = "kube-node-lease"
+	// unregisterTimeout limits the deletion of the node.
+	unregisterTimeout = 10 * time.Second
 )
 
-// register makes the node, ready and tainted.
+// register creates the node, ready and tainted.
 func (p *Provider) register(ctx context.Context) error {
 	now := metav1.Now()
-	room := corev1.ResourceList{
+	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("100"),
 	}
 	node := &corev1.Node{
@@ -39,24 +39,24 @@ func (p *Provider) register(ctx context.Context) error {
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: Taint, Value: "stand-in", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{
-			Capacity: room, Allocatable: room,
+			Capacity: capacity, Allocatable: capacity,
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Serves", LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 		},
 	}
 	if _, err := p.clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering node %s: %w", p.node, err)
+		return fmt.Errorf("register node %s: %w", p.node, err)
 	}
 	return nil
 }
 
-// beat renews the node's lease until ctx ends.
-func (p *Provider) beat(ctx context.Context) error {
+// renewLease renews the node lease until ctx ends.
+func (p *Provider) renewLease(ctx context.Context) error {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for {
-		if err := p.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := p.renewLeaseOnce(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
@@ -67,33 +67,33 @@ func (p *Provider) beat(ctx context.Context) error {
 	}
 }
 
-func (p *Provider) renew(ctx context.Context) error {
-	lease, err := p.clientset.CoordinationV1().Leases(leases).Get(ctx, p.node, metav1.GetOptions{})
+func (p *Provider) renewLeaseOnce(ctx context.Context) error {
+	lease, err := p.clientset.CoordinationV1().Leases(leaseNamespace).Get(ctx, p.node, metav1.GetOptions{})
 	now, seconds := metav1.NowMicro(), int32(4*heartbeat/time.Second)
 	spec := coordinationv1.LeaseSpec{HolderIdentity: &p.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = p.clientset.CoordinationV1().Leases(leases).Create(ctx,
-			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: p.node}, Spec: spec}, metav1.CreateOptions{})
+		_, err = p.clientset.CoordinationV1().Leases(leaseNamespace).Create(ctx,
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: p.node}, Spec: spec}, metav1.CreateOptions{})
 	case err == nil:
 		lease.Spec = spec
-		_, err = p.clientset.CoordinationV1().Leases(leases).Update(ctx, lease, metav1.UpdateOptions{})
+		_, err = p.clientset.CoordinationV1().Leases(leaseNamespace).Update(ctx, lease, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("renewing the lease of node %s: %w", p.node, err)
+		return fmt.Errorf("renew lease of node %s: %w", p.node, err)
 	}
 	return nil
 }
 
-// unregister deletes the node and its lease, after the end of ctx.
+// unregister deletes the node and its lease, even if ctx has ended.
 func (p *Provider) unregister(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
 	defer cancel()
-	if err := p.clientset.CoordinationV1().Leases(leases).Delete(ctx, p.node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting the lease of node %s: %w", p.node, err)
+	if err := p.clientset.CoordinationV1().Leases(leaseNamespace).Delete(ctx, p.node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete lease of node %s: %w", p.node, err)
 	}
 	if err := p.clientset.CoreV1().Nodes().Delete(ctx, p.node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting node %s: %w", p.node, err)
+		return fmt.Errorf("delete node %s: %w", p.node, err)
 	}
 	return nil
 }

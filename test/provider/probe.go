@@ -16,24 +16,25 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// targetOf fills in what the marker leaves to the provider: defaults, and named ports.
-func targetOf(found *corev1.Pod, asked *v1alpha1.PodContainerProbe) (probe.Target, error) {
-	resolved, problem := plan.Resolve(found, asked.ContainerName, &asked.Probe.Probe, plan.KubernetesDefaults())
+// targetOf resolves the defaults and named ports of a probe, which Seamark leaves to the
+// provider.
+func targetOf(pod *corev1.Pod, planned *v1alpha1.PodContainerProbe) (probe.Target, error) {
+	resolved, problem := plan.Resolve(pod, planned.ContainerName, &planned.Probe.Probe, plan.KubernetesDefaults())
 	if problem.Reason != "" {
-		return probe.Target{}, fmt.Errorf("probe %s can't be run: %s", asked.Name, problem.Reason)
+		return probe.Target{}, fmt.Errorf("resolve probe %s: %s", planned.Name, problem.Reason)
 	}
 	target, err := probe.Parse(&resolved, address)
 	if err != nil {
-		return probe.Target{}, fmt.Errorf("probe %s can't be run: %w", asked.Name, err)
+		return probe.Target{}, fmt.Errorf("parse probe %s: %w", planned.Name, err)
 	}
 	return target, nil
 }
 
-// command runs exec probes as processes of this machine.
-type command struct{}
+// execProber runs exec probes as processes on this machine.
+type execProber struct{}
 
-// Probe runs the command once. A program that can't be started is a failure too.
-func (command) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+// Probe runs the command once. A program that cannot be started is also a failure.
+func (execProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 	out, err := exec.CommandContext(limited, target.Exec.Command[0], target.Exec.Command[1:]...).CombinedOutput()

@@ -1,14 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider stands in for a virtual kubelet and its provider: it registers a Node
-// that no kubelet runs, takes the pods that are bound to it, and does with the annotation
-// kruise.io/podprobe what a provider does. It reads it, runs the probes and writes the pod
-// conditions that they name, as a field manager of its own. Of Seamark it uses what a
-// provider would write for itself: the probers and the defaults of Kubernetes.
+// Package provider is a fake virtual kubelet for tests. It registers a virtual node, runs the
+// pods bound to the node, and handles the annotation kruise.io/podprobe as a provider does: it
+// runs the probes in the annotation and writes their pod conditions with its own field manager.
+// From Seamark it uses only the probers and the defaults of Kubernetes.
 //
-// Its pods have no containers: a command runs on this machine, and a network probe goes to
-// the loopback address. It is for clusters on one's own machine alone.
+// Its pods have no containers: exec probes run on this machine, and network probes connect to
+// the loopback address. Use it only with clusters on the local machine.
 package provider
 
 import (
@@ -35,11 +34,11 @@ import (
 )
 
 const (
-	// Manager is the field manager of all that the provider writes.
+	// Manager is the field manager of all writes.
 	Manager = "stand-in-provider"
-	// Taint keeps pods away that don't tolerate it.
+	// Taint keeps away pods that do not tolerate it.
 	Taint = "virtual-kubelet.io/provider"
-	// address is that of every pod.
+	// address is the IP address of all pods.
 	address = "127.0.0.1"
 )
 
@@ -51,40 +50,40 @@ type Provider struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*pod
-	// seen says of each pod what its annotation was when the provider first met it.
+	// seen contains the annotation of each pod when the provider first saw it.
 	seen map[types.UID]string
 }
 
-// pod is one pod that runs here.
+// pod is one running pod.
 type pod struct {
-	// annotation is the one that the probes are run by.
+	// annotation is the annotation that the probes come from.
 	annotation string
-	// stop ends the probes, and returns when they have ended.
+	// stop stops the probes and waits until they have ended.
 	stop func()
 }
 
-// New returns a provider for the node of the name.
+// New returns a provider for the node with the name.
 func New(clientset kubernetes.Interface, node string) *Provider {
 	return &Provider{
 		clientset: clientset,
 		node:      node,
-		probers:   probers.New(command{}, "stand-in"),
+		probers:   probers.New(execProber{}, "stand-in"),
 		pods:      make(map[types.UID]*pod),
 		seen:      make(map[types.UID]string),
 	}
 }
 
-// FirstSeen returns the annotation that the pod had when the provider first met it, and
-// whether it has met it.
+// FirstSeen returns the annotation of the pod when the provider first saw it, and whether it
+// has seen the pod.
 func (p *Provider) FirstSeen(uid types.UID) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	annotation, met := p.seen[uid]
-	return annotation, met
+	annotation, ok := p.seen[uid]
+	return annotation, ok
 }
 
-// Run registers the node and serves its pods until ctx ends, which is no error. Then the
-// node is deleted.
+// Run registers the node and runs its pods until ctx ends, which is not an error. Then it
+// deletes the node.
 func (p *Provider) Run(ctx context.Context) error {
 	if err := p.register(ctx); err != nil {
 		return err
@@ -110,10 +109,10 @@ func (p *Provider) Run(ctx context.Context) error {
 		DeleteFunc: p.forget,
 	})
 	if err != nil {
-		return fmt.Errorf("following the pods of node %s: %w", p.node, err)
+		return fmt.Errorf("watch pods of node %s: %w", p.node, err)
 	}
 	factory.Start(ctx.Done())
-	group.Go(func() error { return p.beat(ctx) })
+	group.Go(func() error { return p.renewLease(ctx) })
 	group.Go(func() error {
 		select {
 		case err := <-failed:
@@ -128,12 +127,11 @@ func (p *Provider) Run(ctx context.Context) error {
 	return errors.Join(err, p.unregister(ctx))
 }
 
-// sync brings the pod to where it should be: running, probed as its annotation says, or
-// gone.
+// sync starts a new pod, runs the probes of its annotation, and removes a deleted pod.
 func (p *Provider) sync(ctx context.Context, found *corev1.Pod) error {
 	annotation := found.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
 	p.mu.Lock()
-	if _, met := p.seen[found.UID]; !met {
+	if _, ok := p.seen[found.UID]; !ok {
 		p.seen[found.UID] = annotation
 	}
 	current := p.pods[found.UID]
@@ -187,7 +185,7 @@ func (p *Provider) stopAll() {
 	}
 }
 
-// start says that the pod runs.
+// start writes the status of a running pod.
 func (p *Provider) start(ctx context.Context, found *corev1.Pod) error {
 	now := metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, StartTime: &now}
@@ -207,12 +205,12 @@ func (p *Provider) start(ctx context.Context, found *corev1.Pod) error {
 func (p *Provider) patchStatus(ctx context.Context, found *corev1.Pod, status corev1.PodStatus) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": found.UID}, "status": status})
 	if err != nil {
-		return fmt.Errorf("encoding the status of pod %s: %w", found.Name, err)
+		return fmt.Errorf("encode status of pod %s: %w", found.Name, err)
 	}
 	_, err = p.clientset.CoreV1().Pods(found.Namespace).Patch(ctx, found.Name, types.StrategicMergePatchType, body,
 		metav1.PatchOptions{FieldManager: Manager}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing the status of pod %s: %w", found.Name, err)
+		return fmt.Errorf("patch status of pod %s: %w", found.Name, err)
 	}
 	return nil
 }
@@ -223,17 +221,17 @@ func (p *Provider) remove(ctx context.Context, found *corev1.Pod) error {
 		GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(found.UID)),
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("removing pod %s: %w", found.Name, err)
+		return fmt.Errorf("delete pod %s: %w", found.Name, err)
 	}
 	return nil
 }
 
-// probe runs the probes that the annotation hands over, each by its own clock.
+// probe runs the probes of the annotation, each in its own goroutine.
 func (p *Provider) probe(ctx context.Context, found *corev1.Pod, annotation string) (stop func(), err error) {
 	var probes []v1alpha1.PodContainerProbe
 	if annotation != "" {
 		if err := json.Unmarshal([]byte(annotation), &probes); err != nil {
-			return nil, fmt.Errorf("reading the probes of pod %s: %w", found.Name, err)
+			return nil, fmt.Errorf("decode probes of pod %s: %w", found.Name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -244,14 +242,14 @@ func (p *Provider) probe(ctx context.Context, found *corev1.Pod, annotation stri
 	return func() { cancel(); running.Wait() }, nil
 }
 
-// repeat runs one probe each period and writes its condition when its result changes.
-func (p *Provider) repeat(ctx context.Context, found *corev1.Pod, asked *v1alpha1.PodContainerProbe) {
-	ticker := time.NewTicker(max(1, time.Duration(asked.Probe.PeriodSeconds)) * time.Second)
+// repeat runs one probe per period and writes its condition when the result changes.
+func (p *Provider) repeat(ctx context.Context, found *corev1.Pod, planned *v1alpha1.PodContainerProbe) {
+	ticker := time.NewTicker(max(1, time.Duration(planned.Probe.PeriodSeconds)) * time.Second)
 	defer ticker.Stop()
 	var last corev1.PodCondition
 	for {
-		if condition, told := p.once(ctx, found, asked); told && (condition.Status != last.Status || condition.Message != last.Message) {
-			// A write that fails is tried again with the next result.
+		if condition, ok := p.once(ctx, found, planned); ok && (condition.Status != last.Status || condition.Message != last.Message) {
+			// A failed write is retried with the next result.
 			if p.patchStatus(ctx, found, corev1.PodStatus{Conditions: []corev1.PodCondition{condition}}) == nil {
 				last = condition
 			}
@@ -264,13 +262,13 @@ func (p *Provider) repeat(ctx context.Context, found *corev1.Pod, asked *v1alpha
 	}
 }
 
-// once runs the probe and returns the condition that its result is, if there is one.
-func (p *Provider) once(ctx context.Context, found *corev1.Pod, asked *v1alpha1.PodContainerProbe) (corev1.PodCondition, bool) {
+// once runs the probe and returns the condition for the result, if there is one.
+func (p *Provider) once(ctx context.Context, found *corev1.Pod, planned *v1alpha1.PodContainerProbe) (corev1.PodCondition, bool) {
 	now := metav1.Now()
 	condition := corev1.PodCondition{
-		Type: corev1.PodConditionType(asked.PodConditionType), Status: corev1.ConditionFalse, LastProbeTime: now, LastTransitionTime: now,
+		Type: corev1.PodConditionType(planned.PodConditionType), Status: corev1.ConditionFalse, LastProbeTime: now, LastTransitionTime: now,
 	}
-	target, err := targetOf(found, asked)
+	target, err := targetOf(found, planned)
 	if err != nil {
 		condition.Status, condition.Message = corev1.ConditionUnknown, err.Error()
 		return condition, true

@@ -345,7 +345,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// The title shows that a run stops by itself, for example when all expressions hold.
+// The title shows that a run stops by itself, for example when all expressions are met.
 func TestTitleShowsStopping(t *testing.T) {
 	run := &fakeRun{}
 	run.emit("Started", game("game-0", "true", "idle"))

@@ -10,9 +10,9 @@
 //	pod/NAME event=REASON[:TEXT]
 //	pod/NAME restarts=N
 //
-// A condition, label or annotation holds while the pod has it. An event holds from its first
-// occurrence, restarts hold from when the number is reached. The package is pure: it receives
-// changes, and owns no clock and no goroutines.
+// A condition, label or annotation is met while the pod has it. An event is met from its first
+// occurrence, restarts are met from when the number is reached. The package is pure: it
+// receives changes, and owns no clock and no goroutines.
 package until
 
 import (

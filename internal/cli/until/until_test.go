@@ -93,15 +93,15 @@ func TestVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		expression string
 		changes    []local.Change
-		// last is empty if the expression must hold.
+		// last is empty if the expression must be met.
 		last string
 	}{
 		"no pod matches":                 {expression: "pod/other condition=Ready:True", last: "no pod matches"},
 		"no such condition":              {expression: "pod/a condition=x:True", last: "a has no such condition"},
 		"condition has another status":   {"pod/a condition=x:True", []local.Change{condition("a", "x", "False")}, `a has "False"`},
-		"condition holds":                {"pod/a condition=x:True", []local.Change{condition("a", "x", "True")}, ""},
+		"condition has the status":       {"pod/a condition=x:True", []local.Change{condition("a", "x", "True")}, ""},
 		"condition status defaults True": {"pod/a condition=x", []local.Change{condition("a", "x", "False")}, `a has "False"`},
-		"condition no longer holds": {"pod/a condition=x:True", []local.Change{
+		"condition no longer has the status": {"pod/a condition=x:True", []local.Change{
 			condition("a", "x", "True"), condition("a", "x", "Unknown"),
 		}, `a has "Unknown"`},
 		"condition removed": {"pod/a condition=x:False", []local.Change{
@@ -122,9 +122,9 @@ func TestVerdict(t *testing.T) {
 		"label removed":              {"pod/a label=!k", []local.Change{label("a", "k", "v"), removed(label("a", "k", "v"))}, ""},
 		"label is not an annotation": {"pod/a label=k:v", []local.Change{annotation("a", "k", "v")}, "a has no such label"},
 
-		"annotation holds":      {"pod/a annotation=example.com/k:-10", []local.Change{annotation("a", "example.com/k", "-10")}, ""},
-		"value with separators": {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
-		"no such annotation":    {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
+		"annotation has the value": {"pod/a annotation=example.com/k:-10", []local.Change{annotation("a", "example.com/k", "-10")}, ""},
+		"value with separators":    {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
+		"no such annotation":       {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
 
 		"no events":               {expression: "pod/a event=Unhealthy", last: "a has no events"},
 		"another event":           {"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has no such event, last was Started: Container started"},
@@ -163,13 +163,13 @@ func TestVerdict(t *testing.T) {
 				watch.Observe(c)
 			}
 			want := []until.Verdict{{
-				Expression: strings.TrimSpace(test.expression), Held: test.last == "", Last: test.last,
+				Expression: strings.TrimSpace(test.expression), Met: test.last == "", Last: test.last,
 			}}
 			if diff := cmp.Diff(want, watch.Verdicts()); diff != "" {
 				t.Errorf("verdicts (-want +got):\n%s", diff)
 			}
-			if watch.Held() != (test.last == "") {
-				t.Errorf("Held() = %v", watch.Held())
+			if watch.Met() != (test.last == "") {
+				t.Errorf("Met() = %v", watch.Met())
 			}
 		})
 	}
@@ -189,8 +189,8 @@ func pods() []local.PodView {
 	return views
 }
 
-// All expressions must hold at the same time. An expression that held earlier does not count.
-func TestExpressionsMustHoldAtTheSameTime(t *testing.T) {
+// All expressions must be met at the same time. An expression that was met earlier does not count.
+func TestExpressionsMustBeMetAtTheSameTime(t *testing.T) {
 	var expressions []until.Expression
 	for _, text := range []string{"pod/a label=k:v", "pod/b event=Unhealthy"} {
 		expression, err := until.Parse(text)
@@ -202,7 +202,7 @@ func TestExpressionsMustHoldAtTheSameTime(t *testing.T) {
 	watch := until.NewWatch(expressions, pods())
 	for i, step := range []struct {
 		change local.Change
-		held   bool
+		met    bool
 	}{
 		{label("a", "k", "v"), false},
 		{label("a", "k", "w"), false},
@@ -212,14 +212,14 @@ func TestExpressionsMustHoldAtTheSameTime(t *testing.T) {
 		{removed(label("a", "k", "v")), false},
 	} {
 		watch.Observe(step.change)
-		if watch.Held() != step.held {
-			t.Errorf("after step %d: Held() = %v, want %v", i, watch.Held(), step.held)
+		if watch.Met() != step.met {
+			t.Errorf("after step %d: Met() = %v, want %v", i, watch.Met(), step.met)
 		}
 	}
 }
 
-func TestWatchWithoutExpressionsNeverHolds(t *testing.T) {
-	if until.NewWatch(nil, pods()).Held() {
-		t.Error("a watch without expressions holds")
+func TestWatchWithoutExpressionsIsNeverMet(t *testing.T) {
+	if until.NewWatch(nil, pods()).Met() {
+		t.Error("a watch without expressions is met")
 	}
 }

@@ -39,9 +39,9 @@ type podState struct {
 type Verdict struct {
 	// Expression is the text of the expression.
 	Expression string
-	// Held is whether at least one pod matches and all matching pods meet the requirement.
-	Held bool
-	// Last describes the pods that do not meet the requirement. It is empty if Held is true.
+	// Met is whether at least one pod matches and all matching pods meet the requirement.
+	Met bool
+	// Last describes the pods that do not meet the requirement. It is empty if Met is true.
 	Last string
 }
 
@@ -106,10 +106,10 @@ func set(values map[string]string, key, value string, removed bool) {
 	values[key] = value
 }
 
-// Held reports whether there are expressions and all of them hold now.
-func (w *Watch) Held() bool {
+// Met reports whether there are expressions and all of them are met now.
+func (w *Watch) Met() bool {
 	for _, verdict := range w.Verdicts() {
-		if !verdict.Held {
+		if !verdict.Met {
 			return false
 		}
 	}
@@ -128,7 +128,7 @@ func (w *Watch) Verdicts() []Verdict {
 				continue
 			}
 			matched = true
-			if held, last := w.pods[key].evaluate(i, e); !held {
+			if met, last := w.pods[key].evaluate(i, e); !met {
 				unmet = append(unmet, fmt.Sprintf("%s has %s", key.Name, last))
 			}
 		}
@@ -138,7 +138,7 @@ func (w *Watch) Verdicts() []Verdict {
 		case len(unmet) > 0:
 			verdict.Last = strings.Join(unmet, ", ")
 		default:
-			verdict.Held = true
+			verdict.Met = true
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -172,11 +172,11 @@ func (e Expression) isMark() bool {
 func (p *podState) has(i int, e Expression) (bool, string) {
 	switch e.subject {
 	case conditions:
-		return e.holds(p.conditions, "no such condition")
+		return e.met(p.conditions, "no such condition")
 	case labels:
-		return e.holds(p.labels, "no such label")
+		return e.met(p.labels, "no such label")
 	case annotations:
-		return e.holds(p.annotations, "no such annotation")
+		return e.met(p.annotations, "no such annotation")
 	case events:
 		if p.lastEvent == nil {
 			return p.seen[i], "no events"
@@ -191,8 +191,8 @@ func (p *podState) has(i int, e Expression) (bool, string) {
 	}
 }
 
-// holds reports whether the values meet the requirement. The text describes the actual value.
-func (e Expression) holds(values map[string]string, none string) (bool, string) {
+// met reports whether the values meet the requirement. The text describes the actual value.
+func (e Expression) met(values map[string]string, none string) (bool, string) {
 	value, found := values[e.key]
 	switch {
 	case e.absent:
