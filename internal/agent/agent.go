@@ -135,11 +135,11 @@ func (a *Agent) callbacks() cri.Callbacks {
 				a.options.Log.V(logging.Decisions).Info("Container changed", "pod", pod.String(), "container", c.Name,
 					"containerID", c.ID, "running", c.Running)
 			}
-			a.worker.ContainerChanged(c.Container, streak.Container{
+			a.worker.ContainerChanged(c.ContainerKey, streak.ContainerRun{
 				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
 			})
 		},
-		OnGone: func(c probeid.Container) { a.worker.ContainerGone(c) },
+		OnGone: func(c probeid.ContainerKey) { a.worker.ContainerGone(c) },
 		OnSynced: func() {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()

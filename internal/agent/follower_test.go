@@ -226,7 +226,7 @@ func TestRunnableTasks(t *testing.T) {
 				Name: "pod", Namespace: "games", UID: "pod-uid", IP: tc.ip,
 				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: spec(tc.handler)}},
 			}}}
-			key := probeid.Key{Container: probeid.Container{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
+			key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
 			tasks, found := worker.TasksOf(plan.Pods)
 			tasks = runnable(tasks, report.States{}, map[probeid.Key]bool{key: tc.before})
 			var problems []string

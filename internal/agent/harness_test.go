@@ -171,7 +171,7 @@ func (d *desk) rerun(state v1alpha1.ProbeState, since time.Time) {
 }
 
 func keyOf(probe string) probeid.Key {
-	return probeid.Key{Container: probeid.Container{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: probe}}
+	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: probe}}
 }
 
 // pass lets time go by.

@@ -45,7 +45,7 @@ type containers struct {
 
 // containerObserver is told which containers run.
 type containerObserver interface {
-	ContainerChanged(container probeid.Container, state streak.Container)
+	ContainerChanged(container probeid.ContainerKey, state streak.ContainerRun)
 }
 
 // newContainers returns the containers with the parts that are given, and those that are
@@ -105,12 +105,12 @@ func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Actio
 	machine := p.machine.Container(name)
 	id := fmt.Sprintf("%s-%s-%d", p.object.UID, name, machine.Starts)
 	running, err := c.startProcess(p, machine.Spec, id)
-	container := probeid.Container{PodUID: p.object.UID, Name: name}
+	container := probeid.ContainerKey{PodUID: p.object.UID, Name: name}
 	p.containerStarted(machine)
 	if err != nil {
 		actions := p.machine.StartFailed(now, name, id, err)
 		if machine.Exit != nil {
-			c.observer.ContainerChanged(container, streak.Container{ID: id, Reason: reasonOf(machine.Exit)})
+			c.observer.ContainerChanged(container, streak.ContainerRun{ID: id, Reason: reasonOf(machine.Exit)})
 		}
 		// As after any other exit, the status shows it before the machine advances.
 		c.inbox.Post(func(time.Time) { p.dirty = true })
@@ -121,7 +121,7 @@ func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Actio
 		<-running.Done()
 		c.inbox.Post(func(now time.Time) { c.exited(now, p, name, id, running.Exit()) })
 	}()
-	c.observer.ContainerChanged(container, streak.Container{ID: id, Running: true, StartedAt: now})
+	c.observer.ContainerChanged(container, streak.ContainerRun{ID: id, Running: true, StartedAt: now})
 	return p.machine.ContainerStarted(now, name, id)
 }
 
@@ -159,8 +159,8 @@ func (c *containers) exited(now time.Time, p *pod, name, id string, exit process
 	delete(p.running, name)
 	c.execs.remove(id)
 	ended := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
-	c.observer.ContainerChanged(probeid.Container{PodUID: p.object.UID, Name: name},
-		streak.Container{ID: id, Reason: reasonOf(&ended)})
+	c.observer.ContainerChanged(probeid.ContainerKey{PodUID: p.object.UID, Name: name},
+		streak.ContainerRun{ID: id, Reason: reasonOf(&ended)})
 	c.act(now, p, p.machine.ContainerExited(now, name, ended))
 }
 

@@ -35,7 +35,7 @@ func newPods(objects []*corev1.Pod, node string, crashLoop lifecycle.CrashLoop) 
 }
 
 // of returns the pod and the container of a key. They are nil if they do not exist.
-func (ps *pods) of(container probeid.Container) (*pod, *lifecycle.ContainerMachine) {
+func (ps *pods) of(container probeid.ContainerKey) (*pod, *lifecycle.ContainerMachine) {
 	p := ps.byUID[container.PodUID]
 	if p == nil {
 		return nil, nil

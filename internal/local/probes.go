@@ -110,7 +110,7 @@ func (ps *probes) addMarkers(newest report.Plan, add func(worker.Task, plannedPr
 	// The rules of the CRD, which manifest enforces, exclude problems.
 	tasks, _ := worker.TasksOf(newest.Pods)
 	for _, task := range tasks {
-		if pod, _ := ps.pods.of(task.Key.Container); pod != nil && task.Target.Handler != "" {
+		if pod, _ := ps.pods.of(task.Key.ContainerKey); pod != nil && task.Target.Handler != "" {
 			add(task, plannedProbe{pod: pod, kind: ProbeMarker})
 		}
 	}
@@ -128,8 +128,8 @@ func addKubelet(p *pod, add func(worker.Task, plannedProbe)) {
 				continue
 			}
 			key := probeid.Key{
-				Container: probeid.Container{PodUID: p.object.UID, Name: c.Spec.Name},
-				ID:        probeid.ID{Probe: string(declared.kind) + " " + c.ID},
+				ContainerKey: probeid.ContainerKey{PodUID: p.object.UID, Name: c.Spec.Name},
+				ID:           probeid.ID{Probe: string(declared.kind) + " " + c.ID},
 			}
 			task, err := kubeletTask(key, p.object, c.Spec, declared.spec)
 			if err != nil {

@@ -36,7 +36,7 @@ func (ps *probes) gone(key probeid.Key) bool {
 	if _, again := ps.planned[key]; again {
 		return false
 	}
-	if p, _ := ps.pods.of(key.Container); p != nil {
+	if p, _ := ps.pods.of(key.ContainerKey); p != nil {
 		delete(p.marked, key)
 	}
 	return true
@@ -81,7 +81,7 @@ func (ps *probes) unhealthy(now time.Time, run worker.Run, planned plannedProbe,
 // planned, or its container has restarted.
 func (ps *probes) lookup(key probeid.Key) (plannedProbe, *ProbeChange) {
 	planned, known := ps.planned[key]
-	p, c := ps.pods.of(key.Container)
+	p, c := ps.pods.of(key.ContainerKey)
 	if !known || p == nil {
 		return plannedProbe{}, nil
 	}

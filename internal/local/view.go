@@ -30,8 +30,8 @@ func (p *pod) view(markers []*plan.Marker) PodView {
 	seen := map[probeid.Key]bool{}
 	for _, planned := range plan.Pod(p.object, markers, plan.KubernetesDefaults()).Probes {
 		key := probeid.Key{
-			Container: probeid.Container{PodUID: p.object.UID, Name: planned.Plan.ContainerName},
-			ID:        planned.ID,
+			ContainerKey: probeid.ContainerKey{PodUID: p.object.UID, Name: planned.Plan.ContainerName},
+			ID:           planned.ID,
 		}
 		if known := p.marked[key]; known != nil {
 			view.Probes = append(view.Probes, snapshot(known))

@@ -39,9 +39,9 @@ func Parse(s string) (ID, error) {
 	return ID{Marker: marker, Probe: probe}, nil
 }
 
-// Container names one container of one pod for as long as the pod lives. A restarted
+// ContainerKey names one container of one pod for as long as the pod lives. A restarted
 // container keeps it.
-type Container struct {
+type ContainerKey struct {
 	// PodUID is the pod's UID.
 	PodUID types.UID
 	// Name is the container's name in the pod's spec.
@@ -51,7 +51,7 @@ type Container struct {
 // Key names one probe of one container. Results are kept by it, never by container
 // alone.
 type Key struct {
-	Container
+	ContainerKey
 	ID
 }
 
@@ -62,5 +62,5 @@ func KeyOf(pod *v1alpha1.PodProbe, planned *v1alpha1.ContainerProbe) (Key, error
 	if err != nil {
 		return Key{}, err
 	}
-	return Key{Container: Container{PodUID: types.UID(pod.UID), Name: planned.ContainerName}, ID: id}, nil
+	return Key{ContainerKey: ContainerKey{PodUID: types.UID(pod.UID), Name: planned.ContainerName}, ID: id}, nil
 }

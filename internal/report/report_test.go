@@ -45,7 +45,7 @@ func key(t testing.TB, pod, name string) probeid.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return probeid.Key{Container: probeid.Container{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
+	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
 }
 
 // known is a state whose probe ran at probed and whose state is from transition on.

@@ -21,23 +21,23 @@ const (
 // container starts from Unknown with no outcome counted; one that does not run is Failed
 // at once. A probe without any result stays without a state until the container has run
 // or ended.
-func (j *Judge) ContainerChanged(now time.Time, c Container) (Transition, bool) {
-	fresh := j.isFresh(c)
-	resumed := j.restored || j.container.ID == ""
-	j.container, j.restored = c, false
+func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
+	fresh := e.isFresh(c)
+	resumed := e.restored || e.container.ID == ""
+	e.container, e.restored = c, false
 	if fresh {
-		j.reset()
+		e.reset()
 	}
 	if !c.Running {
-		j.next = time.Time{}
-		j.reset()
-		return j.become(now, v1alpha1.ProbeFailed, notRunning(c.Reason))
+		e.next = time.Time{}
+		e.reset()
+		return e.become(now, v1alpha1.ProbeFailed, notRunning(c.Reason))
 	}
 	if fresh || resumed {
-		j.schedule(now)
+		e.schedule(now)
 	}
-	if fresh && j.state.State != "" {
-		return j.become(now, v1alpha1.ProbeUnknown, messageNewContainer)
+	if fresh && e.state.State != "" {
+		return e.become(now, v1alpha1.ProbeUnknown, messageNewContainer)
 	}
 	return Transition{}, false
 }
@@ -47,18 +47,18 @@ func (j *Judge) ContainerChanged(now time.Time, c Container) (Transition, bool) 
 // was created before and has only now started. Reported times are whole seconds, so a
 // container that started within the second of the report is taken for the reported one. So
 // is any where the report has no times: a state is not given up on a guess.
-func (j *Judge) isFresh(c Container) bool {
-	if j.restored {
-		reported := j.state.LastTransition
-		if j.state.LastProbe.After(reported) {
-			reported = j.state.LastProbe
+func (e *Evaluator) isFresh(c ContainerRun) bool {
+	if e.restored {
+		reported := e.state.LastTransition
+		if e.state.LastProbe.After(reported) {
+			reported = e.state.LastProbe
 		}
 		if reported.IsZero() {
 			return false
 		}
 		return c.StartedAt.Truncate(time.Second).After(reported)
 	}
-	return c.ID != j.container.ID || c.Running && !j.container.Running
+	return c.ID != e.container.ID || c.Running && !e.container.Running
 }
 
 // StartGrace is how long a planned container may take to exist for the first time before
@@ -68,55 +68,55 @@ const StartGrace = 10 * time.Second
 
 // ContainerGone takes in that the runtime has no such container. A probe that has seen
 // one, or has a reported state, is Failed; any other waits for its container to appear.
-func (j *Judge) ContainerGone(now time.Time) (Transition, bool) {
-	if j.container.ID == "" && !j.restored {
-		if j.next.IsZero() && j.state.State == "" {
-			j.next = now.Add(StartGrace)
+func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
+	if e.container.ID == "" && !e.restored {
+		if e.next.IsZero() && e.state.State == "" {
+			e.next = now.Add(StartGrace)
 		}
 		return Transition{}, false
 	}
-	return j.missing(now)
+	return e.missing(now)
 }
 
 // Missing takes in that Due has come while the container still does not exist.
-func (j *Judge) Missing(now time.Time) (Transition, bool) {
-	if j.container.ID != "" || j.next.IsZero() || now.Before(j.next) {
+func (e *Evaluator) Missing(now time.Time) (Transition, bool) {
+	if e.container.ID != "" || e.next.IsZero() || now.Before(e.next) {
 		return Transition{}, false
 	}
-	return j.missing(now)
+	return e.missing(now)
 }
 
-func (j *Judge) missing(now time.Time) (Transition, bool) {
-	j.container, j.restored, j.next = Container{}, false, time.Time{}
-	j.reset()
-	return j.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))
+func (e *Evaluator) missing(now time.Time) (Transition, bool) {
+	e.container, e.restored, e.next = ContainerRun{}, false, time.Time{}
+	e.reset()
+	return e.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))
 }
 
 // Edited puts an edit in force: the probe is due at once, or when the new initial delay
 // is over, and then at the new period. A changed handler asks another question, so what
 // was known is forgotten: the state of a running container becomes Unknown. All other
 // edits keep the state, and the outcomes counted so far count on.
-func (j *Judge) Edited(now time.Time, policy Policy, handlerChanged bool) (Transition, bool) {
-	j.policy, j.notBefore = policy, time.Time{}
-	if j.container.Running {
-		j.schedule(now)
+func (e *Evaluator) Edited(now time.Time, policy Policy, handlerChanged bool) (Transition, bool) {
+	e.policy, e.notBefore = policy, time.Time{}
+	if e.container.Running {
+		e.schedule(now)
 	}
 	if !handlerChanged {
 		return Transition{}, false
 	}
-	j.reset()
-	if j.state.State == "" || !j.container.Running && !j.restored {
+	e.reset()
+	if e.state.State == "" || !e.container.Running && !e.restored {
 		return Transition{}, false
 	}
-	return j.become(now, v1alpha1.ProbeUnknown, messageNewHandler)
+	return e.become(now, v1alpha1.ProbeUnknown, messageNewHandler)
 }
 
 // schedule makes the probe due as soon as it may run.
-func (j *Judge) schedule(now time.Time) {
-	j.next = now
-	for _, bound := range []time.Time{j.notBefore, j.container.StartedAt.Add(j.policy.InitialDelay)} {
-		if bound.After(j.next) {
-			j.next = bound
+func (e *Evaluator) schedule(now time.Time) {
+	e.next = now
+	for _, bound := range []time.Time{e.notBefore, e.container.StartedAt.Add(e.policy.InitialDelay)} {
+		if bound.After(e.next) {
+			e.next = bound
 		}
 	}
 }

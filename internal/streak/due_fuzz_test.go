@@ -22,15 +22,15 @@ func FuzzDue(f *testing.F) {
 			InitialDelay: time.Duration(delay) * time.Second, Period: max(time.Duration(period), 1) * time.Second,
 			SuccessThreshold: 1, FailureThreshold: 1,
 		}
-		judge := streak.New(policy, time.Time{})
-		running(0, "a", 0)(judge)
+		evaluator := streak.New(policy, time.Time{})
+		running(0, "a", 0)(evaluator)
 		first := at(0).Add(policy.InitialDelay)
 		now := at(0)
 		for i, gap := range gaps {
 			now = now.Add(time.Duration(gap) * time.Second)
-			before, _ := judge.Due()
-			judge.Begin(now)
-			due, ok := judge.Due()
+			before, _ := evaluator.Due()
+			evaluator.Begin(now)
+			due, ok := evaluator.Due()
 			switch {
 			case !ok || due.Before(first):
 				t.Fatalf("run %d: due %s, %t, and first at %s", i, due, ok, first)

@@ -15,8 +15,8 @@ import (
 
 func TestDue(t *testing.T) {
 	begin := func(s float64) step {
-		return func(j *streak.Judge) (streak.Transition, bool) {
-			j.Begin(at(s))
+		return func(e *streak.Evaluator) (streak.Transition, bool) {
+			e.Begin(at(s))
 			return streak.Transition{}, false
 		}
 	}
@@ -36,11 +36,11 @@ func TestDue(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			judge := streak.New(kubernetes(), at(tc.notBefore))
+			evaluator := streak.New(kubernetes(), at(tc.notBefore))
 			for _, s := range tc.steps {
-				s(judge)
+				s(evaluator)
 			}
-			if due, ok := judge.Due(); !ok || !due.Equal(at(tc.want)) {
+			if due, ok := evaluator.Due(); !ok || !due.Equal(at(tc.want)) {
 				t.Errorf("due %s, %t, want %s", due, ok, at(tc.want))
 			}
 		})

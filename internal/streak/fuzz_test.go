@@ -63,9 +63,9 @@ func (l *ledger) play(op byte, s float64) step {
 	}
 }
 
-// FuzzJudge plays scripts of outcomes, container changes and edits, and holds the judge
+// FuzzEvaluator plays scripts of outcomes, container changes and edits, and holds the judge
 // to the invariants of the package comment.
-func FuzzJudge(f *testing.F) {
+func FuzzEvaluator(f *testing.F) {
 	for _, seed := range []string{
 		"\x03\x01\x00\x00\x00", "\x03\x01\x04\x03\x01", "\x03\x01\x07\x00\x01", "\x05\x01\x03\x00\x05\x03",
 		"\x03\x0e\x01\x01\x2e\x00\x00\x00\x00", "\x04\x04\x03\x03\x01\x01",
@@ -74,16 +74,16 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		l := &ledger{policy: kubernetes()}
-		judge := streak.New(l.policy, time.Time{})
+		evaluator := streak.New(l.policy, time.Time{})
 		for i, op := range script {
-			before := judge.State().State
-			transition, changed := l.play(op, float64(i))(judge)
-			after := judge.State()
+			before := evaluator.State().State
+			transition, changed := l.play(op, float64(i))(evaluator)
+			after := evaluator.State()
 			if changed != (before != after.State) || changed && (transition.From != before || transition.To != after.State) {
 				t.Fatalf("step %d: %q to %q was told as %t %+v", i, before, after.State, changed, transition)
 			}
 			checkCause(t, l, i, before, after)
-			if _, due := judge.Due(); due != l.running && (due && l.existed || l.running) {
+			if _, due := evaluator.Due(); due != l.running && (due && l.existed || l.running) {
 				t.Fatalf("step %d: due %t while running is %t", i, due, l.running)
 			}
 			if l.existed && !l.running && after.State != failed {

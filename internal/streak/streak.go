@@ -49,8 +49,8 @@ func PolicyOf(spec *corev1.Probe) Policy {
 	}
 }
 
-// Container is what the judge knows of the container that it probes.
-type Container struct {
+// ContainerRun is what the judge knows of the container that it probes.
+type ContainerRun struct {
 	// ID is the runtime's name of this run of the container; a restart has another.
 	ID string
 	// Running is whether its process runs.
@@ -86,13 +86,13 @@ type Transition struct {
 	At time.Time
 }
 
-// Judge judges one probe of one container. It is not safe for concurrent use.
-type Judge struct {
+// Evaluator evaluates one probe of one container. It is not safe for concurrent use.
+type Evaluator struct {
 	policy    Policy
 	notBefore time.Time
 	// container is the newest run of the container seen; its ID is empty before the
 	// first and after the container is gone.
-	container Container
+	container ContainerRun
 	// restored marks a state that was read back and not yet tied to a container.
 	restored bool
 	state    State
@@ -105,75 +105,75 @@ type Judge struct {
 
 // New returns the judge of a probe that has no state. It is not due before notBefore,
 // nor before its container is known and runs.
-func New(policy Policy, notBefore time.Time) *Judge {
-	return &Judge{policy: policy, notBefore: notBefore}
+func New(policy Policy, notBefore time.Time) *Evaluator {
+	return &Evaluator{policy: policy, notBefore: notBefore}
 }
 
 // Restore returns the judge of a probe whose state was reported before, by an agent that
 // has been restarted since. The state stands until something speaks against it.
-func Restore(policy Policy, notBefore time.Time, state State) *Judge {
-	return &Judge{policy: policy, notBefore: notBefore, state: state, restored: state.State != ""}
+func Restore(policy Policy, notBefore time.Time, state State) *Evaluator {
+	return &Evaluator{policy: policy, notBefore: notBefore, state: state, restored: state.State != ""}
 }
 
 // State returns what is known now.
-func (j *Judge) State() State { return j.state }
+func (e *Evaluator) State() State { return e.state }
 
 // Container returns the run of the container that outcomes are judged for. Its ID is
 // empty where none is known.
-func (j *Judge) Container() Container { return j.container }
+func (e *Evaluator) Container() ContainerRun { return e.container }
 
 // Streak returns the newest outcome that counts, and how often it came in a row: 0 where
 // none has come since the container or the handler changed.
-func (j *Judge) Streak() (success bool, count int) { return j.last, j.run }
+func (e *Evaluator) Streak() (success bool, count int) { return e.last, e.run }
 
 // Due returns when the judge wants to be called next: Begin, to run the probe where
 // Container runs, Missing where it does not. It returns false while there is nothing to
 // wait for.
-func (j *Judge) Due() (time.Time, bool) { return j.next, !j.next.IsZero() }
+func (e *Evaluator) Due() (time.Time, bool) { return e.next, !e.next.IsZero() }
 
 // Begin notes that a run starts at now, and moves Due to the next point of the period's
 // grid. Points that have passed are skipped, so a run that took longer than the period
 // is followed by one run and not by all that it delayed.
-func (j *Judge) Begin(now time.Time) {
-	if j.next.IsZero() || now.Before(j.next) {
+func (e *Evaluator) Begin(now time.Time) {
+	if e.next.IsZero() || now.Before(e.next) {
 		return
 	}
-	passed := now.Sub(j.next) / j.policy.Period
-	j.next = j.next.Add((passed + 1) * j.policy.Period)
+	passed := now.Sub(e.next) / e.policy.Period
+	e.next = e.next.Add((passed + 1) * e.policy.Period)
 }
 
 // Outcome judges one outcome of the container that Container returns. An outcome for a
 // container that does not run is ignored: it came too late.
-func (j *Judge) Outcome(now time.Time, outcome probe.Outcome) (Transition, bool) {
-	if !j.container.Running {
+func (e *Evaluator) Outcome(now time.Time, outcome probe.Outcome) (Transition, bool) {
+	if !e.container.Running {
 		return Transition{}, false
 	}
-	j.state.LastProbe = now
-	if j.run > 0 && j.last == outcome.Success {
-		j.run++
+	e.state.LastProbe = now
+	if e.run > 0 && e.last == outcome.Success {
+		e.run++
 	} else {
-		j.last, j.run = outcome.Success, 1
+		e.last, e.run = outcome.Success, 1
 	}
-	to, threshold := v1alpha1.ProbeFailed, j.policy.FailureThreshold
+	to, threshold := v1alpha1.ProbeFailed, e.policy.FailureThreshold
 	if outcome.Success {
-		to, threshold = v1alpha1.ProbeSucceeded, j.policy.SuccessThreshold
+		to, threshold = v1alpha1.ProbeSucceeded, e.policy.SuccessThreshold
 	}
-	if j.run < threshold && j.state.State != to {
+	if e.run < threshold && e.state.State != to {
 		return Transition{}, false
 	}
-	return j.become(now, to, outcome.Message)
+	return e.become(now, to, outcome.Message)
 }
 
 // become moves to a state. It reports false where the state is that already.
-func (j *Judge) become(now time.Time, to v1alpha1.ProbeState, message string) (Transition, bool) {
-	j.state.Message = message
-	if j.state.State == to {
+func (e *Evaluator) become(now time.Time, to v1alpha1.ProbeState, message string) (Transition, bool) {
+	e.state.Message = message
+	if e.state.State == to {
 		return Transition{}, false
 	}
-	transition := Transition{From: j.state.State, To: to, Message: message, At: now}
-	j.state.State, j.state.LastTransition = to, now
+	transition := Transition{From: e.state.State, To: to, Message: message, At: now}
+	e.state.State, e.state.LastTransition = to, now
 	return transition, true
 }
 
 // reset forgets the outcomes counted so far.
-func (j *Judge) reset() { j.last, j.run = false, 0 }
+func (e *Evaluator) reset() { e.last, e.run = false, 0 }

@@ -19,43 +19,43 @@ func at(s float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(s * float64(time.Second)))
 }
 
-// step is something that happens to a judge.
-type step func(*streak.Judge) (streak.Transition, bool)
+// step is something that happens to a evaluator.
+type step func(*streak.Evaluator) (streak.Transition, bool)
 
 func success(s float64, message string) step {
-	return func(j *streak.Judge) (streak.Transition, bool) {
-		return j.Outcome(at(s), probe.Outcome{Success: true, Message: message})
+	return func(e *streak.Evaluator) (streak.Transition, bool) {
+		return e.Outcome(at(s), probe.Outcome{Success: true, Message: message})
 	}
 }
 
 func failure(s float64, message string) step {
-	return func(j *streak.Judge) (streak.Transition, bool) {
-		return j.Outcome(at(s), probe.Outcome{Message: message})
+	return func(e *streak.Evaluator) (streak.Transition, bool) {
+		return e.Outcome(at(s), probe.Outcome{Message: message})
 	}
 }
 
 func running(s float64, id string, started float64) step {
-	return func(j *streak.Judge) (streak.Transition, bool) {
-		return j.ContainerChanged(at(s), streak.Container{ID: id, Running: true, StartedAt: at(started)})
+	return func(e *streak.Evaluator) (streak.Transition, bool) {
+		return e.ContainerChanged(at(s), streak.ContainerRun{ID: id, Running: true, StartedAt: at(started)})
 	}
 }
 
 func stopped(s float64, id, reason string) step {
-	return func(j *streak.Judge) (streak.Transition, bool) {
-		return j.ContainerChanged(at(s), streak.Container{ID: id, Reason: reason})
+	return func(e *streak.Evaluator) (streak.Transition, bool) {
+		return e.ContainerChanged(at(s), streak.ContainerRun{ID: id, Reason: reason})
 	}
 }
 
 func gone(s float64) step {
-	return func(j *streak.Judge) (streak.Transition, bool) { return j.ContainerGone(at(s)) }
+	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.ContainerGone(at(s)) }
 }
 
 func missing(s float64) step {
-	return func(j *streak.Judge) (streak.Transition, bool) { return j.Missing(at(s)) }
+	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Missing(at(s)) }
 }
 
 func edited(s float64, policy streak.Policy, handler bool) step {
-	return func(j *streak.Judge) (streak.Transition, bool) { return j.Edited(at(s), policy, handler) }
+	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Edited(at(s), policy, handler) }
 }
 
 // kubernetes is the policy of Kubernetes' defaults.
@@ -74,7 +74,7 @@ const (
 	failed    = v1alpha1.ProbeFailed
 )
 
-func TestJudge(t *testing.T) {
+func TestEvaluator(t *testing.T) {
 	const gonesay = "the container is not running: it does not exist"
 	twoOfEach := streak.Policy{Period: 10 * time.Second, SuccessThreshold: 2, FailureThreshold: 2}
 	cases := map[string]struct {
@@ -335,20 +335,20 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			judge := streak.Restore(tc.policy, time.Time{}, tc.start)
+			evaluator := streak.Restore(tc.policy, time.Time{}, tc.start)
 			var got []streak.Transition
 			for _, s := range tc.steps {
-				if transition, changed := s(judge); changed {
+				if transition, changed := s(evaluator); changed {
 					got = append(got, transition)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("transitions (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.final, judge.State()); diff != "" {
+			if diff := cmp.Diff(tc.final, evaluator.State()); diff != "" {
 				t.Errorf("final state (-want +got):\n%s", diff)
 			}
-			if due, _ := judge.Due(); !due.Equal(tc.due) {
+			if due, _ := evaluator.Due(); !due.Equal(tc.due) {
 				t.Errorf("due %s, want %s", due, tc.due)
 			}
 		})

@@ -55,7 +55,7 @@ func BenchmarkWorker(b *testing.B) {
 		defer close(stopped)
 		w.Run(ctx)
 	}()
-	w.ContainerChanged(container(), streak.Container{ID: "a", Running: true, StartedAt: time.Now()})
+	w.ContainerChanged(container(), streak.ContainerRun{ID: "a", Running: true, StartedAt: time.Now()})
 	w.SetPlan(probes, func() {})
 	b.ResetTimer()
 	w.ContainersSynced()

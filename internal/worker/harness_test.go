@@ -132,12 +132,12 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func container() probeid.Container { return probeid.Container{PodUID: "uid", Name: "main"} }
+func container() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "uid", Name: "main"} }
 
 // planned is a probe named after its command, with a period of ten seconds.
 func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	p := worker.Task{
-		Key:     probeid.Key{Container: container(), ID: probeid.ID{Marker: "m", Probe: name}},
+		Key:     probeid.Key{ContainerKey: container(), ID: probeid.ID{Marker: "m", Probe: name}},
 		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
 		Target:  probe.Target{Handler: probe.HandlerExec, Timeout: time.Second, Exec: &probe.Exec{Command: []string{name}}},
@@ -150,7 +150,7 @@ func planned(name string, edits ...func(*worker.Task)) worker.Task {
 
 // runs tells the worker of a run of the container that has started at now.
 func (b *bench) containerRuns(id string) {
-	b.ContainerChanged(container(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
+	b.ContainerChanged(container(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
 	b.ContainersSynced()
 	synctest.Wait()
 }

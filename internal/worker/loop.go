@@ -22,16 +22,16 @@ type loop struct {
 	// planned is whether there has been a plan, synced whether all containers are known.
 	planned, synced bool
 	entries         map[probeid.Key]*entry
-	members         map[probeid.Container]map[probeid.Key]*entry
-	containers      map[probeid.Container]streak.Container
+	members         map[probeid.ContainerKey]map[probeid.Key]*entry
+	containers      map[probeid.ContainerKey]streak.ContainerRun
 	inFlight        map[probeid.Key]*flight
 	queue           queue
 }
 
 // entry is one probe of the plan.
 type entry struct {
-	task  Task
-	judge *streak.Judge
+	task      Task
+	evaluator *streak.Evaluator
 	// due and index are its place in the queue; index is -1 while it is not in it.
 	due   time.Time
 	index int
@@ -73,12 +73,12 @@ func (l *loop) add(now time.Time, task *Task, first bool) {
 	if first {
 		notBefore = now.Add(time.Duration(l.options.Rand() * float64(task.Policy.Period)))
 	}
-	e := &entry{task: *task, judge: streak.Restore(task.Policy, notBefore, task.Restored), index: -1}
+	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, notBefore, task.Restored), index: -1}
 	l.entries[task.Key] = e
-	if l.members[task.Key.Container] == nil {
-		l.members[task.Key.Container] = map[probeid.Key]*entry{}
+	if l.members[task.Key.ContainerKey] == nil {
+		l.members[task.Key.ContainerKey] = map[probeid.Key]*entry{}
 	}
-	l.members[task.Key.Container][task.Key] = e
+	l.members[task.Key.ContainerKey][task.Key] = e
 	l.announce(e, nil)
 	if l.synced {
 		l.resolve(now, e)
@@ -99,7 +99,7 @@ func (l *loop) edit(now time.Time, e *entry, task *Task) {
 	if handler || moved || timed {
 		l.discard(task.Key)
 	}
-	transition, changed := e.judge.Edited(now, task.Policy, handler)
+	transition, changed := e.evaluator.Edited(now, task.Policy, handler)
 	if changed {
 		l.announce(e, &transition)
 	}
@@ -110,19 +110,19 @@ func (l *loop) remove(key probeid.Key, e *entry) {
 	l.queue.remove(e)
 	l.discard(key)
 	delete(l.entries, key)
-	delete(l.members[key.Container], key)
-	if len(l.members[key.Container]) == 0 {
-		delete(l.members, key.Container)
+	delete(l.members[key.ContainerKey], key)
+	if len(l.members[key.ContainerKey]) == 0 {
+		delete(l.members, key.ContainerKey)
 	}
 	l.options.Sink.ProbeGone(key)
 }
 
-func (l *loop) containerChanged(now time.Time, id probeid.Container, c streak.Container) {
+func (l *loop) containerChanged(now time.Time, id probeid.ContainerKey, c streak.ContainerRun) {
 	l.containers[id] = c
 	l.resolveAll(now, id)
 }
 
-func (l *loop) containerGone(now time.Time, id probeid.Container) {
+func (l *loop) containerGone(now time.Time, id probeid.ContainerKey) {
 	delete(l.containers, id)
 	l.resolveAll(now, id)
 }
@@ -137,7 +137,7 @@ func (l *loop) sync(now time.Time) {
 	}
 }
 
-func (l *loop) resolveAll(now time.Time, id probeid.Container) {
+func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
 	if !l.synced {
 		return
 	}
@@ -148,15 +148,15 @@ func (l *loop) resolveAll(now time.Time, id probeid.Container) {
 
 // resolve tells a judge what is known of its container.
 func (l *loop) resolve(now time.Time, e *entry) {
-	key, before := e.task.Key, e.judge.Container()
+	key, before := e.task.Key, e.evaluator.Container()
 	var transition streak.Transition
 	var changed bool
-	if c, found := l.containers[key.Container]; found {
-		transition, changed = e.judge.ContainerChanged(now, c)
+	if c, found := l.containers[key.ContainerKey]; found {
+		transition, changed = e.evaluator.ContainerChanged(now, c)
 	} else {
-		transition, changed = e.judge.ContainerGone(now)
+		transition, changed = e.evaluator.ContainerGone(now)
 	}
-	if after := e.judge.Container(); after.ID != before.ID || after.Running != before.Running {
+	if after := e.evaluator.Container(); after.ID != before.ID || after.Running != before.Running {
 		l.discard(key)
 	}
 	if changed {
@@ -176,7 +176,7 @@ func (l *loop) discard(key probeid.Key) {
 // enqueue puts a probe into its place in the queue, or takes it out while it has no time
 // or a run in flight.
 func (l *loop) enqueue(e *entry) {
-	due, ok := e.judge.Due()
+	due, ok := e.evaluator.Due()
 	if _, busy := l.inFlight[e.task.Key]; !ok || busy {
 		l.queue.remove(e)
 		return
@@ -198,11 +198,11 @@ func (l *loop) startDue(ctx context.Context) {
 	now := time.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
 		l.queue.remove(e)
-		if !e.judge.Container().Running {
+		if !e.evaluator.Container().Running {
 			l.missing(now, e)
 			continue
 		}
-		e.judge.Begin(now)
+		e.evaluator.Begin(now)
 		if e.task.Target.Handler == "" {
 			l.enqueue(e)
 			continue
@@ -213,7 +213,7 @@ func (l *loop) startDue(ctx context.Context) {
 
 // missing tells a judge that its container has not come in time.
 func (l *loop) missing(now time.Time, e *entry) {
-	if transition, changed := e.judge.Missing(now); changed {
+	if transition, changed := e.evaluator.Missing(now); changed {
 		l.announce(e, &transition)
 	}
 }
@@ -223,7 +223,7 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &flight{cancel: cancel}
 	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
-	target.ContainerID = e.judge.Container().ID
+	target.ContainerID = e.evaluator.Container().ID
 	l.inFlight[key] = f
 	go func() {
 		outcome, err := l.options.Prober.Probe(ctx, target)
@@ -248,8 +248,8 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 		l.options.Observe(run)
 		return
 	}
-	transition, changed := e.judge.Outcome(now, run.Outcome)
-	_, run.Streak = e.judge.Streak()
+	transition, changed := e.evaluator.Outcome(now, run.Outcome)
+	_, run.Streak = e.evaluator.Streak()
 	l.options.Observe(run)
 	if !changed {
 		l.announce(e, nil)
@@ -260,5 +260,5 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 
 // announce sends the state of a probe to the sink.
 func (l *loop) announce(e *entry, transition *streak.Transition) {
-	l.options.Sink.ProbeChanged(Change{Key: e.task.Key, Pod: e.task.Pod, State: e.judge.State(), Transition: transition})
+	l.options.Sink.ProbeChanged(Change{Key: e.task.Key, Pod: e.task.Pod, State: e.evaluator.State(), Transition: transition})
 }

@@ -117,8 +117,8 @@ func New(options Options) *Worker {
 		options:    options,
 		post:       w.inbox.Post,
 		entries:    map[probeid.Key]*entry{},
-		members:    map[probeid.Container]map[probeid.Key]*entry{},
-		containers: map[probeid.Container]streak.Container{},
+		members:    map[probeid.ContainerKey]map[probeid.Key]*entry{},
+		containers: map[probeid.ContainerKey]streak.ContainerRun{},
 		inFlight:   map[probeid.Key]*flight{},
 	}
 	return w
@@ -136,12 +136,12 @@ func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 }
 
 // ContainerChanged tells what the runtime says of a container.
-func (w *Worker) ContainerChanged(id probeid.Container, c streak.Container) {
+func (w *Worker) ContainerChanged(id probeid.ContainerKey, c streak.ContainerRun) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerChanged(now, id, c) })
 }
 
 // ContainerGone tells that the runtime no longer has a container.
-func (w *Worker) ContainerGone(id probeid.Container) {
+func (w *Worker) ContainerGone(id probeid.ContainerKey) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerGone(now, id) })
 }
 

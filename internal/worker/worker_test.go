@@ -50,7 +50,7 @@ func TestWorker(t *testing.T) {
 		"nothing before the containers are known": {
 			play: func(b *bench) {
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
-				b.ContainerChanged(container(), streak.Container{ID: "a"})
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a"})
 				pass(time.Minute)
 			},
 		},
@@ -156,7 +156,7 @@ func TestWorker(t *testing.T) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(11 * time.Second)
-				b.ContainerChanged(container(), streak.Container{ID: "a", Reason: "exited with code 1"})
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
 				pass(4 * time.Second)
 				b.containerRuns("b")
 				pass(4 * time.Second)
@@ -237,7 +237,7 @@ func TestWorker(t *testing.T) {
 				b.containerRuns("a")
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probe.Target{} }))
 				pass(25 * time.Second)
-				b.ContainerChanged(container(), streak.Container{ID: "a", Reason: "exited with code 1"})
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
 				pass(time.Second)
 				b.containerRuns("b")
 				pass(time.Second)

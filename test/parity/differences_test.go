@@ -44,12 +44,12 @@ func TestFreshContainer(t *testing.T) {
 		})
 	}
 	judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
-	judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true})
+	judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true})
 	if got := judge.State().State; got != "" {
 		t.Errorf("Seamark's state is %q before any result, want none", got)
 	}
 	judge.Outcome(time.Now(), probe.Outcome{Success: true})
-	judge.ContainerChanged(time.Now(), streak.Container{ID: "c2", Running: true})
+	judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true})
 	if got := judge.State().State; got != "Unknown" {
 		t.Errorf("Seamark's state of a new container is %q, want Unknown", got)
 	}
@@ -66,13 +66,13 @@ func TestStreakAcrossRestart(t *testing.T) {
 		pod := podWith(readiness, spec)
 		b.manager.AddPod(t.Context(), pod)
 		judge := streak.New(streak.PolicyOf(spec), time.Time{})
-		judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true, StartedAt: time.Now()})
+		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
 		pass(15 * time.Second)
 		for range b.count() {
 			judge.Outcome(time.Now(), probe.Outcome{})
 		}
 		b.containerRuns("c2", true)
-		judge.ContainerChanged(time.Now(), streak.Container{ID: "c2", Running: true, StartedAt: time.Now()})
+		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true, StartedAt: time.Now()})
 		pass(10 * time.Second)
 		judge.Outcome(time.Now(), probe.Outcome{})
 		b.manager.RemovePod(pod)
@@ -91,7 +91,7 @@ func TestContainerGone(t *testing.T) {
 		pod := podWith(readiness, execProbe())
 		b.manager.AddPod(t.Context(), pod)
 		judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
-		judge.ContainerChanged(time.Now(), streak.Container{ID: "c1", Running: true, StartedAt: time.Now()})
+		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
 		judge.Outcome(time.Now(), probe.Outcome{Success: true})
 		synctest.Wait()
 		b.set()

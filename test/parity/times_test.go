@@ -85,16 +85,16 @@ func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 		t.Fatalf("parse the probe: %v", err)
 	}
 	return worker.Task{
-		Key:    probeid.Key{Container: podContainer(), ID: probeid.ID{Marker: "m", Probe: "p"}},
+		Key:    probeid.Key{ContainerKey: podContainer(), ID: probeid.ID{Marker: "m", Probe: "p"}},
 		Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,
 	}
 }
 
-func podContainer() probeid.Container { return probeid.Container{PodUID: podUID, Name: container} }
+func podContainer() probeid.ContainerKey { return probeid.ContainerKey{PodUID: podUID, Name: container} }
 
 // containerRuns reports a container that starts now.
 func (a *agent) containerRuns(id string) {
-	a.ContainerChanged(podContainer(), streak.Container{ID: id, Running: true, StartedAt: time.Now()})
+	a.ContainerChanged(podContainer(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
 	a.ContainersSynced()
 	synctest.Wait()
 }

@@ -28,7 +28,7 @@ type pair struct {
 	t     *testing.T
 	kind  kind
 	pod   *corev1.Pod
-	judge *streak.Judge
+	judge *streak.Evaluator
 
 	containers int
 	running    bool
@@ -128,7 +128,7 @@ func (p *pair) restart() {
 	p.containers++
 	p.running, p.breaks, p.held = true, p.containers > 1, false
 	p.containerRuns(p.id(), p.kind != startup)
-	p.judge.ContainerChanged(time.Now(), streak.Container{ID: p.id(), Running: true, StartedAt: time.Now()})
+	p.judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Running: true, StartedAt: time.Now()})
 	p.note("container %s starts", p.id())
 }
 
@@ -138,7 +138,7 @@ func (p *pair) stop() {
 	}
 	p.running = false
 	p.containerEnds(p.id())
-	p.judge.ContainerChanged(time.Now(), streak.Container{ID: p.id(), Reason: "exited with code 1"})
+	p.judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Reason: "exited with code 1"})
 	p.note("container %s ends", p.id())
 }
 

@@ -27,7 +27,7 @@ const maxReasonBytes = 512
 // Instance is the most recent instance of one container of a pod. Each restart of the
 // container is a new instance. An instance that is created but not started does not count.
 type Instance struct {
-	probeid.Container
+	probeid.ContainerKey
 	// ID is the container ID in the runtime.
 	ID string
 	// Running is whether the instance runs.
@@ -65,9 +65,9 @@ type description interface {
 }
 
 // keyOf returns the container of an instance. It returns false if the kubelet did not create it.
-func keyOf(d description) (probeid.Container, bool) {
+func keyOf(d description) (probeid.ContainerKey, bool) {
 	labels := d.GetLabels()
-	key := probeid.Container{PodUID: types.UID(labels[labelPodUID]), Name: labels[labelContainer]}
+	key := probeid.ContainerKey{PodUID: types.UID(labels[labelPodUID]), Name: labels[labelContainer]}
 	return key, key.PodUID != "" && key.Name != ""
 }
 
@@ -83,7 +83,7 @@ func instanceOf(d description) (orderedInstance, bool) {
 		return orderedInstance{}, false
 	}
 	return orderedInstance{
-		Instance:  Instance{Container: key, ID: d.GetId(), Running: state == runtimeapi.ContainerState_CONTAINER_RUNNING},
+		Instance:  Instance{ContainerKey: key, ID: d.GetId(), Running: state == runtimeapi.ContainerState_CONTAINER_RUNNING},
 		createdAt: d.GetCreatedAt(),
 		attempt:   d.GetMetadata().GetAttempt(),
 	}, true
@@ -123,45 +123,45 @@ func reasonOf(status *runtimeapi.ContainerStatus) string {
 }
 
 // instances contains the most recent instance of each container on the node.
-type instances map[probeid.Container]orderedInstance
+type instances map[probeid.ContainerKey]orderedInstance
 
 // put records an instance and reports whether it is new or has changed. It ignores instances
 // older than the known one, and the running state of an instance that is known to have ended,
 // because statuses may arrive out of order.
 func (m instances) put(instance orderedInstance) bool {
-	known, ok := m[instance.Container]
+	known, ok := m[instance.ContainerKey]
 	switch {
 	case ok && known.ID == instance.ID && !known.Running && instance.Running,
 		ok && known.ID != instance.ID && instance.olderThan(known),
 		ok && known.Instance == instance.Instance:
 		return false
 	}
-	m[instance.Container] = instance
+	m[instance.ContainerKey] = instance
 	return true
 }
 
 // remove removes the instance with the ID and returns its container.
-func (m instances) remove(id string) (probeid.Container, bool) {
+func (m instances) remove(id string) (probeid.ContainerKey, bool) {
 	for key, known := range m {
 		if known.ID == id {
 			delete(m, key)
 			return key, true
 		}
 	}
-	return probeid.Container{}, false
+	return probeid.ContainerKey{}, false
 }
 
 // knows reports whether a list entry adds nothing to the known instance.
 func (m instances) knows(listed orderedInstance) bool {
-	known, ok := m[listed.Container]
+	known, ok := m[listed.ContainerKey]
 	return ok && known.ID == listed.ID && (known.Running == listed.Running || !known.Running)
 }
 
 // newestInstances returns the most recent instance of each container in a list, without the
 // details that only a status contains. It also returns the containers with an instance whose
 // state is unknown to the runtime.
-func newestInstances(list []*runtimeapi.Container) (newest instances, unknown map[probeid.Container]bool) {
-	newest, unknown = instances{}, map[probeid.Container]bool{}
+func newestInstances(list []*runtimeapi.Container) (newest instances, unknown map[probeid.ContainerKey]bool) {
+	newest, unknown = instances{}, map[probeid.ContainerKey]bool{}
 	for _, listed := range list {
 		if instance, ok := instanceOf(listed); ok {
 			newest.put(instance)

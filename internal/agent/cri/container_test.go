@@ -20,7 +20,7 @@ var (
 )
 
 // web returns a container of a pod.
-func web() probeid.Container { return probeid.Container{PodUID: "u1", Name: "web"} }
+func web() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "u1", Name: "web"} }
 
 // statusOf returns a status of web.
 func statusOf(state runtimeapi.ContainerState, edit func(*runtimeapi.ContainerStatus)) *runtimeapi.ContainerStatus {
@@ -41,25 +41,25 @@ func TestDetailedInstanceOf(t *testing.T) {
 	}{
 		"running": {
 			status: statusOf(running, func(s *runtimeapi.ContainerStatus) { s.StartedAt = at.UnixNano() }),
-			want:   &Instance{Container: web(), ID: "c1", Running: true, StartedAt: at},
+			want:   &Instance{ContainerKey: web(), ID: "c1", Running: true, StartedAt: at},
 		},
 		"completed": {
 			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.Reason = "Completed" }),
-			want:   &Instance{Container: web(), ID: "c1", Reason: "exited with code 0"},
+			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 0"},
 		},
 		"out of memory": {
 			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.ExitCode, s.Reason = 137, "OOMKilled" }),
-			want:   &Instance{Container: web(), ID: "c1", Reason: "exited with code 137 (OOMKilled)"},
+			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 137 (OOMKilled)"},
 		},
 		"never started": {
 			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) {
 				s.ExitCode, s.Reason, s.Message = 128, "StartError", "no such file\n"
 			}),
-			want: &Instance{Container: web(), ID: "c1", Reason: "exited with code 128 (StartError: no such file)"},
+			want: &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 128 (StartError: no such file)"},
 		},
 		"long message": {
 			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.Message = long }),
-			want:   &Instance{Container: web(), ID: "c1", Reason: "exited with code 0 (" + long[:492]},
+			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 0 (" + long[:492]},
 		},
 		"created, not started":       {status: statusOf(runtimeapi.ContainerState_CONTAINER_CREATED, func(*runtimeapi.ContainerStatus) {})},
 		"unknown state":              {status: statusOf(runtimeapi.ContainerState_CONTAINER_UNKNOWN, func(*runtimeapi.ContainerStatus) {})},
@@ -84,7 +84,7 @@ func TestDetailedInstanceOf(t *testing.T) {
 
 // webInstance returns an instance of web.
 func webInstance(id string, createdAt int64, attempt uint32, running bool) orderedInstance {
-	return orderedInstance{Instance: Instance{Container: web(), ID: id, Running: running}, createdAt: createdAt, attempt: attempt}
+	return orderedInstance{Instance: Instance{ContainerKey: web(), ID: id, Running: running}, createdAt: createdAt, attempt: attempt}
 }
 
 func TestInstancesPut(t *testing.T) {

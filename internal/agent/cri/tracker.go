@@ -22,7 +22,7 @@ type Callbacks struct {
 	// OnChange is called when a container is first seen, has restarted, or has ended.
 	OnChange func(Instance)
 	// OnGone is called when the runtime has no instance of a container anymore.
-	OnGone func(probeid.Container)
+	OnGone func(probeid.ContainerKey)
 	// OnSynced is called once, after OnChange was called for all containers of the first list.
 	OnSynced func()
 }

@@ -33,7 +33,7 @@ func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func
 	r := recorder{t: t, calls: make(chan string, 1000)}
 	tracker := NewTracker(dial(t, runtime.Socket(), nil), wanted, Callbacks{
 		OnChange: func(c Instance) { r.calls <- describe(c) },
-		OnGone:   func(c probeid.Container) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
+		OnGone:   func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
 		OnSynced: func() { r.calls <- "synced" },
 	}, testr.New(t))
 	tracker.timing.poll = 10 * time.Millisecond
@@ -120,7 +120,7 @@ func TestTrackerReportsLifecycle(t *testing.T) {
 			runtime.Run(c2, startedAt().Add(time.Second))
 			r.expect("u1/web c2 running since 1700000001")
 			runtime.Remove(c1)
-			other := runtime.Create(probeid.Container{PodUID: "u2", Name: "web"}, 0)
+			other := runtime.Create(probeid.ContainerKey{PodUID: "u2", Name: "web"}, 0)
 			runtime.Run(other, startedAt())
 			r.expect("u2/web c3 running since 1700000000")
 			runtime.Exit(c2, 137, "OOMKilled")
@@ -197,7 +197,7 @@ func TestTrackerSurvivesRestartOfRuntime(t *testing.T) {
 			runtime := critest.New(t, events)
 			var ids []string
 			for _, pod := range []string{"u1", "u2", "u3", "u4"} {
-				id := runtime.Create(probeid.Container{PodUID: web().PodUID, Name: pod}, 0)
+				id := runtime.Create(probeid.ContainerKey{PodUID: web().PodUID, Name: pod}, 0)
 				runtime.Run(id, startedAt())
 				ids = append(ids, id)
 			}
@@ -298,7 +298,7 @@ func TestTrackerIgnoresForeignContainersAndUnknownState(t *testing.T) {
 	runtime := critest.New(t, critest.Unimplemented)
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
-	foreign := runtime.Create(probeid.Container{}, 0)
+	foreign := runtime.Create(probeid.ContainerKey{}, 0)
 	runtime.Run(foreign, startedAt())
 	r := track(t, runtime, always, nil)
 	r.expect("u1/web c1 running since 1700000000", "synced")

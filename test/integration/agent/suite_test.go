@@ -160,7 +160,7 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 
 // run starts a container and returns its ID.
 func (w *world) run(pod string) string {
-	id := w.runtime.Create(probeid.Container{PodUID: uidOf(pod), Name: "main"}, 0)
+	id := w.runtime.Create(probeid.ContainerKey{PodUID: uidOf(pod), Name: "main"}, 0)
 	w.runtime.Run(id, time.Now())
 	return id
 }

@@ -93,7 +93,7 @@ func (w *world) exec(_ context.Context, request *runtimeapi.ExecSyncRequest) (*r
 
 // run starts the pod's container, with a start time before all reports.
 func (w *world) run(pod *corev1.Pod) {
-	id := w.runtime.Create(probeid.Container{PodUID: pod.UID, Name: "main"}, 0)
+	id := w.runtime.Create(probeid.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
 	w.mu.Lock()
 	w.pods[id] = pod.Name
 	w.mu.Unlock()

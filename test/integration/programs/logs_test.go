@@ -38,7 +38,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 	game, other := createPod(t, namespace, "game", node), createPod(t, namespace, "game-0", node)
 	runtime := critest.New(t, critest.Streamed)
 	for _, pod := range []*corev1.Pod{game, other} {
-		id := runtime.Create(probeid.Container{PodUID: pod.UID, Name: "main"}, 0)
+		id := runtime.Create(probeid.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
 		runtime.Run(id, time.Now())
 	}
 	var code atomic.Int32

@@ -151,7 +151,7 @@ func (r *Runtime) Streams() int {
 }
 
 // Create creates a container and returns its ID.
-func (r *Runtime) Create(c probeid.Container, attempt uint32) string {
+func (r *Runtime) Create(c probeid.ContainerKey, attempt uint32) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.created++
