@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd holds the definitions of Seamark's kinds, for programs that check objects
+// Package crd embeds the CustomResourceDefinitions, for programs that validate objects
 // without an API server.
 package crd
 
 import (
-	// Embedding files needs this.
+	// Required by go:embed.
 	_ "embed"
 )
 

@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the wire types of the PodProbeMarker API, group
-// apps.kruise.io, version v1alpha1.
+// Package v1alpha1 contains the types of the PodProbeMarker API, group apps.kruise.io,
+// version v1alpha1.
 //
-// The types agree field for field with those of OpenKruise, so that manifests and
-// clients written for it work unchanged. What Seamark adds is optional, and marked
-// so in the field's documentation.
+// All fields of OpenKruise's types are present with the same names and types, so that
+// existing manifests and clients work unchanged. Fields that Seamark adds are optional, and
+// their documentation says so.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io

@@ -10,24 +10,24 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=npp
-// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods in the plan that the agent has in force."
-// +kubebuilder:printcolumn:name="Probes",type=integer,JSONPath=`.status.probes`,description="Probes in the plan that the agent has in force."
+// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods in the plan that the agent is running."
+// +kubebuilder:printcolumn:name="Probes",type=integer,JSONPath=`.status.probes`,description="Probes in the plan that the agent is running."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// NodePodProbe is the plan of one node's probes and the states that the node's agent
-// reports of them. It has the name of the Node, which owns it. Users read it; only
-// Seamark writes it.
+// NodePodProbe contains the plan of one node's probes and the states that the node's agent
+// reports. It is named after the Node, which owns it. It is read-only for users: only Seamark
+// writes it.
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the plan, compiled by the manager from the node's pods and the markers.
+	// spec is the plan, which the manager compiles from the node's pods and the markers.
 	// +optional
 	Spec NodePodProbeSpec `json:"spec,omitempty"`
 
-	// status is what the node's agent reports.
+	// status is the report of the node's agent.
 	// +optional
 	Status NodePodProbeStatus `json:"status,omitempty"`
 }
@@ -39,7 +39,7 @@ type NodePodProbeList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
-	// items are the NodePodProbes.
+	// items is the list of NodePodProbes.
 	Items []NodePodProbe `json:"items"`
 }
 
@@ -65,56 +65,55 @@ type PodProbe struct {
 	// +required
 	UID string `json:"uid"`
 
-	// IP is the pod's first address, IPv4 or IPv6, to which network probes go. Empty
-	// while the pod has none.
+	// IP is the pod's first IP address, IPv4 or IPv6, which network probes connect to. It is
+	// empty while the pod has none.
 	// +optional
 	IP string `json:"IP"`
 
-	// probes of the pod, in the order of their markers' names and in a marker's order.
+	// probes of the pod, ordered by marker name and by the order within the marker.
 	// +optional
 	// +listType=atomic
 	Probes []ContainerProbe `json:"probes,omitempty"`
 }
 
-// ContainerProbe is the plan of one probe, with every default and named port resolved.
+// ContainerProbe is the plan of one probe, with all defaults and named ports resolved.
 type ContainerProbe struct {
-	// name is the marker's name and the probe's, joined by "#".
+	// name is the name of the marker and the name of the probe, joined by "#".
 	// +required
 	Name string `json:"name"`
 
-	// containerName is the container that is probed.
+	// containerName is the name of the probed container.
 	// +required
 	ContainerName string `json:"containerName"`
 
-	// probe is what to run and how to judge it.
+	// probe is the handler to run and how its results are evaluated.
 	// +required
 	Probe ContainerProbeSpec `json:"probe"`
 }
 
 // NodePodProbeStatus is the report of one node's agent.
 type NodePodProbeStatus struct {
-	// observedGeneration is the metadata.generation of the plan that the agent has in
-	// force. Seamark's own addition to the API.
+	// observedGeneration is the metadata.generation of the plan that the agent is running.
+	// Added by Seamark.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// pods is the number of pods in the plan that the agent has in force. Seamark's
-	// own addition to the API.
+	// pods is the number of pods in the plan that the agent is running. Added by Seamark.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
-	// probes is the number of probes in the plan that the agent has in force.
-	// Seamark's own addition to the API.
+	// probes is the number of probes in the plan that the agent is running. Added by
+	// Seamark.
 	// +optional
 	Probes int32 `json:"probes,omitempty"`
 
-	// podProbeStatuses are the states of the pods that the plan names, in its order.
+	// podProbeStatuses are the states of the planned pods, in the order of the plan.
 	// +optional
 	// +listType=atomic
 	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`
 }
 
-// PodProbeStatus holds the states of one pod's probes.
+// PodProbeStatus contains the states of one pod's probes.
 type PodProbeStatus struct {
 	// name of the pod.
 	// +required
@@ -128,8 +127,8 @@ type PodProbeStatus struct {
 	// +required
 	UID string `json:"uid"`
 
-	// probeStates are the states of the pod's probes. A probe without a result yet has
-	// no entry.
+	// probeStates are the states of the pod's probes. A probe that has no result yet has no
+	// entry.
 	// +optional
 	// +listType=atomic
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
@@ -137,40 +136,40 @@ type PodProbeStatus struct {
 
 // ContainerProbeState is the state of one probe.
 type ContainerProbeState struct {
-	// name is the marker's name and the probe's, joined by "#".
+	// name is the name of the marker and the name of the probe, joined by "#".
 	// +required
 	Name string `json:"name"`
 
-	// state of the probe: Succeeded, Failed, or Unknown.
+	// state of the probe: Succeeded, Failed or Unknown.
 	// +required
 	// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 	State ProbeState `json:"state"`
 
-	// lastProbeTime is when the probe was last run. It is refreshed with each change,
-	// and without one about every ten minutes.
+	// lastProbeTime is the time when the probe last ran. It is updated with every change, and
+	// about every ten minutes if nothing changes.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty,omitzero"`
 
-	// lastTransitionTime is when the state last changed.
+	// lastTransitionTime is the time when the state last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// message is what the probe said last: valid UTF-8 of at most 1024 bytes.
+	// message is the output of the last run: valid UTF-8 of at most 1024 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ProbeState is what is known of a probe, once its thresholds are met.
+// ProbeState is the state of a probe. It changes when a threshold is reached.
 type ProbeState string
 
 // The states of a probe.
 const (
-	// ProbeSucceeded means that successThreshold results in a row were successes.
+	// ProbeSucceeded means that successThreshold consecutive runs succeeded.
 	ProbeSucceeded ProbeState = "Succeeded"
-	// ProbeFailed means that failureThreshold results in a row were failures, or that
-	// the container does not run.
+	// ProbeFailed means that failureThreshold consecutive runs failed, or that the container
+	// is not running.
 	ProbeFailed ProbeState = "Failed"
-	// ProbeUnknown means that the container or the probe's handler is new and no
-	// threshold has been met since.
+	// ProbeUnknown means that the container or the probe's handler is new and no threshold
+	// has been reached yet.
 	ProbeUnknown ProbeState = "Unknown"
 )

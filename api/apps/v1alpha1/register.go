@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of all types in this package. It is OpenKruise's, whose
-// API Seamark serves.
+// GroupName is the API group of all types in this package. It is the group of OpenKruise,
+// whose API Seamark implements.
 const GroupName = "apps.kruise.io"
 
 // GroupVersion returns the group and version of all types in this package.
@@ -18,8 +18,7 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 }
 
-// AddToScheme registers the types of this package in scheme. It returns an error only
-// where a type is registered already under another Go type.
+// AddToScheme registers the types of this package in scheme. It never returns an error.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(),
 		&PodProbeMarker{}, &PodProbeMarkerList{},

@@ -3,51 +3,49 @@
 
 package v1alpha1
 
-// Names that appear on objects and that other programs may rely on. Those that start
-// with kruise.io, the event reasons and the event source are OpenKruise's.
+// Names that appear on objects and that other programs may rely on. Names that start with
+// kruise.io, the event reasons and the event source are defined by OpenKruise.
 const (
-	// PodProbeMarkerFinalizer holds a PodProbeMarker back from deletion until its
-	// probes are out of every NodePodProbe and its marks are off every pod.
+	// PodProbeMarkerFinalizer delays the deletion of a PodProbeMarker until its probes are
+	// removed from all NodePodProbes and its marks from all pods.
 	PodProbeMarkerFinalizer = "kruise.io/node-pod-probe-cleanup"
 
-	// FieldManager is the server-side apply field manager that owns every mark on a
-	// pod. What it owns and no longer applies, the API server removes.
+	// FieldManager is the server-side apply field manager that owns the marks of pods. The
+	// API server removes what it owns and no longer applies.
 	FieldManager = "seamark"
 
-	// PodProbeMarkerAnnotationKey is the annotation of a pod that hands its probes to the
-	// provider of a virtual kubelet: a JSON array of PodContainerProbe, without their
-	// markerPolicy.
+	// PodProbeMarkerAnnotationKey is the pod annotation that passes the probes to the
+	// provider of a virtual node: a JSON array of PodContainerProbe, without markerPolicy.
 	PodProbeMarkerAnnotationKey = "kruise.io/podprobe"
 
-	// PodProbeMarkerListAnnotationKey is the annotation of a pod that names the markers
-	// whose probes PodProbeMarkerAnnotationKey holds, in order and joined by commas.
+	// PodProbeMarkerListAnnotationKey is the pod annotation that lists the markers of the
+	// probes in PodProbeMarkerAnnotationKey, in order and separated by commas.
 	PodProbeMarkerListAnnotationKey = "kruise.io/podprobemarker-list"
 
-	// EventReasonProbeSucceeded is the reason of the event on a pod whose probe
-	// changed to Succeeded.
+	// EventReasonProbeSucceeded is the reason of the pod event for a transition to
+	// Succeeded.
 	EventReasonProbeSucceeded = "KruiseProbeSucceeded"
 
-	// EventReasonProbeFailed is the reason of the event on a pod whose probe changed
-	// to Failed.
+	// EventReasonProbeFailed is the reason of the pod event for a transition to Failed.
 	EventReasonProbeFailed = "KruiseProbeFailed"
 
-	// EventSourceComponent is the source component of the events on pods.
+	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 
-	// NodeTypeLabel is the label of a Node that tells its kind.
+	// NodeTypeLabel is the Node label that contains the type of the node.
 	NodeTypeLabel = "type"
 
-	// NodeTypeVirtualKubelet is the value of NodeTypeLabel on a Node that no kubelet
-	// runs. Such a Node gets no NodePodProbe.
+	// NodeTypeVirtualKubelet is the value of NodeTypeLabel on virtual nodes. They have no
+	// NodePodProbe.
 	NodeTypeVirtualKubelet = "virtual-kubelet"
 
-	// ConditionProbesResolved is the type of a PodProbeMarker's condition that is
-	// False while a probe of it can't be run in a matched pod, because the pod has no
-	// such container or the container no such port.
+	// ConditionProbesResolved is the type of the PodProbeMarker condition that is False while
+	// a probe cannot run in a matched pod, because the pod does not have the container or the
+	// container does not have the port.
 	ConditionProbesResolved = "ProbesResolved"
 
-	// ConditionMarksExclusive is the type of a PodProbeMarker's condition that is
-	// False while a mark it declares is set by another probe, which comes first in
-	// the order of marker names and of probes in a marker.
+	// ConditionMarksExclusive is the type of the PodProbeMarker condition that is False while
+	// another probe sets a mark that the marker declares. The first probe in the order of
+	// marker names, and of the probes in a marker, takes effect.
 	ConditionMarksExclusive = "MarksExclusive"
 )

@@ -51,9 +51,9 @@ func selectorRejections() map[string]rejection {
 	const (
 		selector   = "spec.selector"
 		expression = "spec.selector.matchExpressions[0]"
-		holdOne    = "must hold at least one label in matchLabels or one requirement in matchExpressions"
-		oneValue   = "must hold at least one value for the operators In and NotIn, and none for Exists and DoesNotExist"
-		name       = "DNS name and '/', then 1 to 63 letters"
+		holdOne    = "must contain at least one label in matchLabels or one requirement in matchExpressions"
+		oneValue   = "must contain at least one value for the operators In and NotIn, and no value for Exists and DoesNotExist"
+		name       = "DNS subdomain and '/', then 1 to 63 letters"
 	)
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{
@@ -88,7 +88,7 @@ func selectorRejections() map[string]rejection {
 func probeRejections() map[string]rejection {
 	const (
 		probe      = "spec.probes[0]"
-		shape      = "must be letters, digits, '-', '_', '.' and '/'"
+		shape      = "must consist of letters, digits, '-', '_', '.' and '/'"
 		nativeType = "must not be a condition type that Kubernetes sets"
 	)
 	all := map[string]rejection{
@@ -103,19 +103,19 @@ func probeRejections() map[string]rejection {
 		"probe name too long":          one(probe+".name", strings.Repeat("a", 254), "253"),
 		"probe name twice":             one("spec.probes[1].name", "idle", "Duplicate value").at("spec.probes[1]"),
 		"probe without containerName":  one(probe+".containerName", remove{}, "Required value"),
-		"containerName empty":          one(probe+".containerName", "", "must be the name of a container"),
-		"containerName in upper case":  one(probe+".containerName", "Server", "must be the name of a container"),
+		"containerName empty":          one(probe+".containerName", "", "must be a container name"),
+		"containerName in upper case":  one(probe+".containerName", "Server", "must be a container name"),
 		"containerName too long":       one(probe+".containerName", strings.Repeat("a", 64), "63"),
 		"probe without probe":          one(probe+".probe", remove{}, "Required value"),
 		"condition type":               one(probe+".podConditionType", "game.io/", "must be a qualified name", "such as game.io/idle"),
 		"condition type with space":    one(probe+".podConditionType", "Is Idle", "must be a qualified name"),
 		"condition type too long":      one(probe+".podConditionType", strings.Repeat("a", 318), "317"),
 		"condition type name too long": one(probe+".podConditionType", strings.Repeat("a", 64), "must be a qualified name"),
-		"condition type twice":         one("spec.probes[2].podConditionType", "game.io/idle", "podConditionType", "once in a marker").at("spec.probes"),
-		"neither condition nor policy": one("spec.probes[1].podConditionType", remove{}, "must have a podConditionType, a markerPolicy, or both").at("spec.probes[1]"),
+		"condition type twice":         one("spec.probes[2].podConditionType", "game.io/idle", "podConditionType", "only once in a marker").at("spec.probes"),
+		"neither condition nor policy": one("spec.probes[1].podConditionType", remove{}, "must set podConditionType, markerPolicy or both").at("spec.probes[1]"),
 		"condition and policy empty": {
 			edits: []edit{{"spec.probes[1].podConditionType", ""}, {"spec.probes[1].markerPolicy", []any{}}},
-			field: "spec.probes[1]", says: []string{"must have a podConditionType, a markerPolicy, or both"},
+			field: "spec.probes[1]", says: []string{"must set podConditionType, markerPolicy or both"},
 		},
 	}
 	for _, native := range v1alpha1.NativePodConditionTypes() {
@@ -130,7 +130,7 @@ func handlerRejections() map[string]rejection {
 	const (
 		probe   = "spec.probes[0].probe"
 		handler = "must have exactly one of exec, httpGet, tcpSocket and grpc"
-		program = "must hold the program to run and its arguments"
+		program = "must contain the program to run and its arguments"
 	)
 	all := map[string]rejection{
 		"no handler":         one(probe, map[string]any{"periodSeconds": 5}, handler),
@@ -157,11 +157,11 @@ func networkRejections() map[string]rejection {
 		http = "spec.probes[1].probe.httpGet"
 		tcp  = "spec.probes[2].probe.tcpSocket"
 		grpc = "spec.probes[3].probe.grpc"
-		host = "must not be set: the probe goes to the pod's own address"
-		port = "must be a number from 1 to 65535 or the name of a port"
+		host = "must not be set: the probe connects to the pod's IP address"
+		port = "must be a number from 1 to 65535 or a port name"
 	)
 	all := map[string]rejection{
-		"httpGet host":               one(http+".host", "example.com", host, "header Host"),
+		"httpGet host":               one(http+".host", "example.com", host, "Host header"),
 		"tcpSocket host":             one(tcp+".host", "127.0.0.1", host),
 		"httpGet without port":       one(http+".port", remove{}, "Required value"),
 		"tcpSocket without port":     one(tcp+".port", remove{}, "Required value"),
@@ -173,11 +173,11 @@ func networkRejections() map[string]rejection {
 		"scheme in lower case":       one(http+".scheme", "https", `"HTTP", "HTTPS"`),
 		"header without name":        one(http+".httpHeaders[0].name", remove{}, "Required value"),
 		"header without value":       one(http+".httpHeaders[0].value", remove{}, "Required value"),
-		"header name empty":          one(http+".httpHeaders[0].name", "", "must be a header's name"),
-		"header name with colon":     one(http+".httpHeaders[0].name", "Host:", "must be a header's name"),
+		"header name empty":          one(http+".httpHeaders[0].name", "", "must be a header name"),
+		"header name with colon":     one(http+".httpHeaders[0].name", "Host:", "must be a header name"),
 		"header name too long":       one(http+".httpHeaders[0].name", strings.Repeat("a", 257), "256"),
-		"header value of two lines":  one(http+".httpHeaders[0].value", "a\nb: c", "must be one line"),
-		"header value with a return": one(http+".httpHeaders[0].value", "a\rb", "must be one line"),
+		"header value of two lines":  one(http+".httpHeaders[0].value", "a\nb: c", "must be a single line"),
+		"header value with a return": one(http+".httpHeaders[0].value", "a\rb", "must be a single line"),
 		"header value too long":      one(http+".httpHeaders[0].value", strings.Repeat("a", 8193), "8192"),
 		"too many headers":           one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
 	}
@@ -194,7 +194,7 @@ func networkRejections() map[string]rejection {
 func markRejections() map[string]rejection {
 	const (
 		policy = "spec.probes[0].markerPolicy"
-		name   = "must have qualified names as keys"
+		name   = "keys must be qualified names"
 	)
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{

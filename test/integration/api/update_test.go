@@ -37,7 +37,7 @@ func TestSelectorIsImmutable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const words = "must not be changed: delete the marker and create another"
+			const words = "field is immutable: delete the marker and create a new one"
 			if len(got) != 1 || got[0].Field != "spec.selector" || !strings.Contains(got[0].Message, words) {
 				t.Errorf("causes %v, want %q for spec.selector", got, words)
 			}
