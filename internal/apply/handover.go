@@ -16,11 +16,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
-// Handover makes the given annotations those by which the pod's provider is told what to
-// probe, in one write to the pod's status, and returns the pod's resource version after it.
-// No annotations take them off, whoever has set them: the webhook sets them in the name of
-// whoever creates the pod, so that an apply could not. The error is ErrGone where the pod
-// is gone or a pod with another UID has its name.
+// Handover sets the annotations that tell the pod's provider what to probe, in one write to the
+// pod's status, and returns the pod's resource version after it. Empty annotations are removed.
+// An apply could not remove those that the webhook set, because they belong to the client that
+// created the pod. The error is ErrGone if the pod no longer exists or another pod has its name.
 func (p *Pods) Handover(ctx context.Context, pod *corev1.Pod, annotations serverless.Annotations) (string, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID,
@@ -30,16 +29,16 @@ func (p *Pods) Handover(ctx context.Context, pod *corev1.Pod, annotations server
 		},
 	}})
 	if err != nil {
-		return "", fmt.Errorf("encoding the annotations of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("encode annotations of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	version, err := p.patch(ctx, pod, types.MergePatchType, body, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if err != nil {
-		return "", fmt.Errorf("annotating pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("annotate pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return version, nil
 }
 
-// orNull returns null, which a merge patch takes for a removal, in place of nothing.
+// orNull returns null, which removes a key in a merge patch, for an empty value.
 func orNull(value string) any {
 	if value == "" {
 		return nil

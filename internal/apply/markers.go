@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Markers writes the parts of PodProbeMarkers that Seamark owns.
+// Markers writes the status and the finalizers of PodProbeMarkers.
 type Markers struct {
 	client client.Client
 }
@@ -25,12 +25,12 @@ func NewMarkers(client client.Client) *Markers {
 	return &Markers{client: client}
 }
 
-// Status makes the given status the marker's, and returns the marker as stored: an API
-// server whose CRD lacks a field has dropped it. Nobody may have changed the marker
-// since it was read: else the error is a conflict of the API server, or ErrGone.
+// Status sets the marker's status and returns the marker as stored, without the fields that the
+// CRD does not have. If the marker has changed since it was read, the error is a conflict of the
+// API server; if it no longer exists, the error is ErrGone.
 func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, status v1alpha1.PodProbeMarkerStatus) (*v1alpha1.PodProbeMarker, error) {
 	body, err := json.Marshal(map[string]any{
-		// The UID says nothing here: a write to the status passes over the metadata.
+		// A write to the status ignores the UID.
 		"metadata": map[string]any{"resourceVersion": marker.ResourceVersion},
 		"status": map[string]any{
 			"observedGeneration": status.ObservedGeneration,
@@ -39,31 +39,31 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the status of marker %s/%s: %w", marker.Namespace, marker.Name, err)
+		return nil, fmt.Errorf("encode status of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
 	stored := named(marker)
 	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
-		return nil, fmt.Errorf("writing the status of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
+		return nil, fmt.Errorf("write status of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
 	}
 	return stored, nil
 }
 
-// Finalizers makes the given list the marker's finalizers, if nobody has changed the
-// marker since it was read: else the error is a conflict of the API server, or ErrGone.
+// Finalizers sets the marker's finalizers. If the marker has changed since it was read, the error
+// is a conflict of the API server; if it no longer exists, the error is ErrGone.
 func (m *Markers) Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": marker.ResourceVersion,
 		"finalizers":      finalizers,
 	}})
 	if err != nil {
-		return fmt.Errorf("encoding the finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
+		return fmt.Errorf("encode finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
 	err = m.client.Patch(ctx, named(marker), client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
-		return fmt.Errorf("writing the finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
+		return fmt.Errorf("write finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
 	}
 	return nil
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// ErrTooLarge says that the API server can't store a plan: etcd takes objects of about
-// 1.5 MiB, the plan and the report of it together.
-var ErrTooLarge = errors.New("the plan is too large to be stored")
+// ErrTooLarge means that the API server cannot store a plan: etcd's limit for the plan and its
+// report together is about 1.5 MiB.
+var ErrTooLarge = errors.New("plan is too large to be stored")
 
 // Plans writes the plans of nodes.
 type Plans struct {
@@ -35,8 +35,8 @@ func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
 	return &Plans{writer: writer, metadata: metadata}
 }
 
-// Create makes the NodePodProbe of the node, with its plan and owned by the node, so
-// that it goes when the node goes. It returns the object as created.
+// Create creates the NodePodProbe of the node with the plan. The node owns it, so that it is
+// deleted with the node. Create returns the created object.
 func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
 	controller := true
 	created := &v1alpha1.NodePodProbe{
@@ -49,34 +49,34 @@ func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, 
 		Spec: spec,
 	}
 	if err := p.writer.Create(ctx, created); err != nil {
-		return nil, fmt.Errorf("creating the NodePodProbe of node %s: %w", node.Name, orTooLarge(err))
+		return nil, fmt.Errorf("create NodePodProbe of node %s: %w", node.Name, orTooLarge(err))
 	}
 	return created, nil
 }
 
-// Replace makes the spec the node's plan, whatever it was. It returns the resource
-// version after the write, and ErrGone where the node has no NodePodProbe.
+// Replace replaces the node's plan. It returns the resource version after the write, and ErrGone
+// if the node has no NodePodProbe.
 func (p *Plans) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
-	// A merge patch replaces a list whole, and null where there are no pods.
+	// A merge patch replaces the whole list. Without pods it is null.
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"podProbes": spec.PodProbes}})
 	if err != nil {
-		return "", fmt.Errorf("encoding the plan of node %s: %w", node, err)
+		return "", fmt.Errorf("encode plan of node %s: %w", node, err)
 	}
 	plans := p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
 	written, err := plans.Patch(ctx, node, types.MergePatchType, body,
 		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if err != nil {
-		return "", fmt.Errorf("writing the plan of node %s: %w", node, orTooLarge(orGone(err)))
+		return "", fmt.Errorf("write plan of node %s: %w", node, orTooLarge(orGone(err)))
 	}
 	return written.ResourceVersion, nil
 }
 
-// Delete deletes this very NodePodProbe. One that is gone already is no error.
+// Delete deletes the NodePodProbe with this UID. It returns no error if it is already deleted.
 func (p *Plans) Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
 	err := p.writer.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: npp.Name}},
 		client.Preconditions{UID: &npp.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("deleting the NodePodProbe %s: %w", npp.Name, err)
+		return fmt.Errorf("delete NodePodProbe %s: %w", npp.Name, err)
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply writes what the controllers decided: marks to pods, plans to
-// NodePodProbes, status and finalizers to markers. Each write is one request that names
-// only what Seamark owns, but for the removal of marks that OpenKruise left. Recent keeps
-// a write from being repeated while the cache doesn't show it yet.
+// Package apply writes the controllers' decisions: marks to pods, plans to NodePodProbes,
+// status and finalizers to markers. Each write is one request that contains only fields which
+// Seamark owns; the removal of OpenKruise's marks is the exception. Recent prevents that a
+// write is repeated before the cache has it.
 package apply
 
 import (
@@ -25,40 +25,39 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 )
 
-// ErrGone says that the object that was to be written is no longer there, or that
-// another one has taken its name.
-var ErrGone = errors.New("the object is gone")
+// ErrGone means that the object no longer exists, or that there is another object with the same
+// name.
+var ErrGone = errors.New("object is gone")
 
 // Pods writes marks to pods.
 type Pods struct {
 	client metadata.Interface
 }
 
-// NewPods returns a writer of marks. It needs the verb patch on pods/status, and get on
-// pods for the rare refusal that needs a second look.
+// NewPods returns a writer of marks. It needs the verb patch on pods/status, and the verb get on
+// pods to interpret some conflicts.
 func NewPods(client metadata.Interface) *Pods {
 	return &Pods{client: client}
 }
 
-// Marks makes the given marks the pod's complete marks, in one server-side apply to its
-// status: what Seamark owns on the pod and is not among them comes off. It returns the
-// pod's resource version after the write. The error is ErrGone where the pod is gone or
-// a pod with another UID has its name.
+// Marks sets the complete marks of the pod in one server-side apply to its status, which removes
+// all other marks that Seamark owns. It returns the pod's resource version after the write. The
+// error is ErrGone if the pod no longer exists or another pod has its name.
 func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error) {
 	body, err := json.Marshal(configuration(pod, marks))
 	if err != nil {
-		return "", fmt.Errorf("encoding the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("encode marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	version, err := p.patch(ctx, pod, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: new(true)})
 	if err != nil {
-		return "", fmt.Errorf("applying the marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("apply marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return version, nil
 }
 
-// patch writes to the pod's status a body that names its UID, and returns the pod's
-// resource version after it. The error is ErrGone where the pod is gone or a pod with
-// another UID has its name.
+// patch patches the pod's status and returns the pod's resource version after the write. The
+// body must contain the UID. The error is ErrGone if the pod no longer exists or another pod has
+// its name.
 func (p *Pods) patch(ctx context.Context, pod *corev1.Pod, kind types.PatchType, body []byte, options metav1.PatchOptions) (string, error) {
 	pods := p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
 	written, err := pods.Patch(ctx, pod.Name, kind, body, options, "status")
@@ -72,8 +71,8 @@ func (p *Pods) patch(ctx context.Context, pod *corev1.Pod, kind types.PatchType,
 	}
 }
 
-// isOtherUID tells whether the API server refused the write because the object of the
-// name has another UID. It takes the UID for an attempt to change it.
+// isOtherUID reports whether the API server rejected the write because the object has another
+// UID, which it treats as an attempt to change the UID.
 func isOtherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -84,8 +83,8 @@ func isOtherUID(err error) bool {
 	})
 }
 
-// replaced tells whether the name belongs to no pod or to another one. Where a pod is
-// replaced during the write, the API server answers as to an update that lost a race.
+// replaced reports whether the pod no longer exists or another pod has its name. If a pod is
+// recreated during the write, the API server returns a conflict.
 func (p *Pods) replaced(ctx context.Context, pods metadata.ResourceInterface, pod *corev1.Pod) bool {
 	live, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Recent remembers the last write of each object until the cache shows it, so that an
-// object that is looked at again in between is not written twice. K names an object, V
-// is what was written. It is safe for concurrent use; the zero value is not usable.
+// Recent remembers the last write of each object until the cache has it, so that a reconcile in
+// between does not repeat the write. K identifies an object, V is what was written. It is safe
+// for concurrent use. Use NewRecent to create one.
 type Recent[K comparable, V any] struct {
 	mu     sync.Mutex
 	writes map[K]write[V]
@@ -24,22 +24,21 @@ type write[V any] struct {
 	value           V
 }
 
-// NewRecent returns an empty memory.
+// NewRecent returns an empty Recent.
 func NewRecent[K comparable, V any]() *Recent[K, V] {
 	return &Recent[K, V]{writes: make(map[K]write[V])}
 }
 
-// Wrote remembers that the value was written to the object of the UID, which then had
-// the resource version.
+// Wrote records that the value was written to the object with the UID, which then had the resource
+// version.
 func (r *Recent[K, V]) Wrote(key K, uid types.UID, resourceVersion string, value V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writes[key] = write[V]{uid: uid, resourceVersion: resourceVersion, value: value}
 }
 
-// Unseen returns the value last written, if the cached object, of the given UID and
-// resource version, is from before that write. A write that the cache shows is
-// forgotten.
+// Unseen returns the last written value if the cached object, which has the UID and the resource
+// version, is older than that write. Otherwise it forgets the write.
 func (r *Recent[K, V]) Unseen(key K, uid types.UID, cached string) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +53,7 @@ func (r *Recent[K, V]) Unseen(key K, uid types.UID, cached string) (V, bool) {
 	return none, false
 }
 
-// Forget drops what is remembered of the object.
+// Forget forgets the last write of the object.
 func (r *Recent[K, V]) Forget(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,12 +17,12 @@ func TestRecent(t *testing.T) {
 		cached string
 		unseen bool
 	}{
-		"the cache is as it was":             {uid: "a", cached: "90", unseen: true},
-		"the cache shows a write in between": {uid: "a", cached: "99", unseen: true},
-		"the cache shows the write":          {uid: "a", cached: "100"},
-		"the cache shows a later write":      {uid: "a", cached: "1000"},
-		"another object of the name":         {uid: "b", cached: "90"},
-		"a version that is no number":        {uid: "a", cached: "x"},
+		"older cache":                 {uid: "a", cached: "90", unseen: true},
+		"cache with an earlier write": {uid: "a", cached: "99", unseen: true},
+		"cache with the write":        {uid: "a", cached: "100"},
+		"cache with a later write":    {uid: "a", cached: "1000"},
+		"recreated object":            {uid: "b", cached: "90"},
+		"invalid resource version":    {uid: "a", cached: "x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -32,9 +32,9 @@ func TestRecent(t *testing.T) {
 			if unseen != tc.unseen || (unseen && value != 7) {
 				t.Errorf("Unseen = %d, %t; want unseen %t", value, unseen, tc.unseen)
 			}
-			// Once seen it stays so, whatever an older reader says.
+			// A seen write stays seen, even for an older cache.
 			if _, again := recent.Unseen("pod", "a", "90"); again != tc.unseen {
-				t.Errorf("a second look: unseen %t, want %t", again, tc.unseen)
+				t.Errorf("second call: unseen %t, want %t", again, tc.unseen)
 			}
 		})
 	}
@@ -45,6 +45,6 @@ func TestRecentForget(t *testing.T) {
 	recent.Wrote("pod", "a", "100", 7)
 	recent.Forget("pod")
 	if _, unseen := recent.Unseen("pod", "a", "90"); unseen {
-		t.Error("remembered after Forget")
+		t.Error("unseen after Forget, want it forgotten")
 	}
 }

@@ -18,32 +18,31 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 )
 
-// ErrOutdated says that the object has changed since it was read.
-var ErrOutdated = errors.New("the object has changed since it was read")
+// ErrOutdated means that the object has changed since it was read.
+var ErrOutdated = errors.New("object has changed since it was read")
 
-// Remove takes the keys off the pod, whoever owns them, in one write to its status, and
-// returns the pod's resource version after it. Who owns them was seen at the pod's resource
-// version, so the error is ErrOutdated where somebody has changed the pod since, and
-// ErrGone where the pod is gone.
+// Remove removes the keys from the pod, even if other managers own them too, in one write to its
+// status. It returns the pod's resource version after the write. The error is ErrOutdated if the
+// pod has changed, because its owners may have changed too, and ErrGone if it no longer exists.
 func (p *Pods) Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error) {
 	body, err := json.Marshal(removal(pod, keys))
 	if err != nil {
-		return "", fmt.Errorf("encoding the removal of marks from pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", fmt.Errorf("encode removal of marks from pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	pods := p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
 	written, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, body,
 		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, "status")
 	switch {
 	case apierrors.IsConflict(err):
-		return "", fmt.Errorf("removing marks from pod %s/%s: %w", pod.Namespace, pod.Name, ErrOutdated)
+		return "", fmt.Errorf("remove marks from pod %s/%s: %w", pod.Namespace, pod.Name, ErrOutdated)
 	case err != nil:
-		return "", fmt.Errorf("removing marks from pod %s/%s: %w", pod.Namespace, pod.Name, orGone(err))
+		return "", fmt.Errorf("remove marks from pod %s/%s: %w", pod.Namespace, pod.Name, orGone(err))
 	}
 	return written.ResourceVersion, nil
 }
 
-// removal is a strategic merge patch: null takes a key out of a map, and a directive an
-// element out of the conditions, which merge by their type.
+// removal returns a strategic merge patch: null removes a key from a map, and a directive removes
+// a condition by its type.
 func removal(pod *corev1.Pod, keys []mark.Key) map[string]any {
 	labels, annotations := map[string]any{}, map[string]any{}
 	var conditions []map[string]any

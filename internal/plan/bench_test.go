@@ -16,8 +16,8 @@ import (
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
-// BenchmarkNode compiles the plan of a node with 30 pods, each of which one of 10 markers
-// selects. The floor is the encoding of that plan, without which it can't be written.
+// BenchmarkNode compiles the plan of a node with 30 pods and 10 markers; one marker selects each
+// pod. The floor is the encoding of the plan, which every write needs.
 func BenchmarkNode(b *testing.B) {
 	var markers []*v1alpha1.PodProbeMarker
 	for i := range 10 {
@@ -34,7 +34,7 @@ func BenchmarkNode(b *testing.B) {
 		spec = plan.Node(pods, compiled, plan.KubernetesDefaults())
 	}, func() {
 		if _, err := json.Marshal(spec); err != nil || len(spec.PodProbes) != len(pods) {
-			b.Fatalf("a plan of %d pods, error %v", len(spec.PodProbes), err)
+			b.Fatalf("plan has %d pods, error %v", len(spec.PodProbes), err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Compiler compiles markers, each generation once. It is safe for concurrent use.
+// Compiler caches compiled markers by generation. It is safe for concurrent use.
 type Compiler struct {
 	mu   sync.Mutex
 	done map[types.NamespacedName]compilation
@@ -26,12 +26,12 @@ type compilation struct {
 	err        error
 }
 
-// NewCompiler returns a Compiler that has compiled nothing yet.
+// NewCompiler returns a Compiler with an empty cache.
 func NewCompiler() *Compiler {
 	return &Compiler{done: make(map[types.NamespacedName]compilation)}
 }
 
-// Compile does as the function Compile, and remembers what came of it.
+// Compile is like the function Compile, but caches the result.
 func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 	c.mu.Lock()
@@ -49,7 +49,7 @@ func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	return marker, err
 }
 
-// All compiles the markers and leaves out those that can't be followed.
+// All compiles the markers and omits those that do not compile.
 func (c *Compiler) All(markers []v1alpha1.PodProbeMarker) []*Marker {
 	compiled := make([]*Marker, 0, len(markers))
 	for i := range markers {
@@ -60,7 +60,7 @@ func (c *Compiler) All(markers []v1alpha1.PodProbeMarker) []*Marker {
 	return compiled
 }
 
-// Forget drops what is remembered of a marker that is gone.
+// Forget removes a deleted marker from the cache.
 func (c *Compiler) Forget(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

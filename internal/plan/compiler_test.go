@@ -13,7 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-func TestCompilerCompilesEachVersionOnce(t *testing.T) {
+func TestCompilerCachesEachVersion(t *testing.T) {
 	base := func() *builders.MarkerBuilder { return builders.Marker("ns", "web").Probe(builders.Probe("p")) }
 	other := base().Build()
 	other.UID = "other"
@@ -21,10 +21,10 @@ func TestCompilerCompilesEachVersionOnce(t *testing.T) {
 		next  *v1alpha1.PodProbeMarker
 		again bool
 	}{
-		"the same":          {next: base().Build(), again: true},
-		"a new generation":  {next: base().Generation(2).Build()},
-		"deletion":          {next: base().Deleting().Build()},
-		"another of a name": {next: other},
+		"unchanged":      {next: base().Build(), again: true},
+		"new generation": {next: base().Generation(2).Build()},
+		"being deleted":  {next: base().Deleting().Build()},
+		"recreated":      {next: other},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,21 +38,21 @@ func TestCompilerCompilesEachVersionOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again := first == second; again != tc.again {
-				t.Errorf("remembered: %t, want %t", again, tc.again)
+				t.Errorf("cached: %t, want %t", again, tc.again)
 			}
 			compiler.Forget(types.NamespacedName{Namespace: "ns", Name: "web"})
 			if third, _ := compiler.Compile(tc.next); third == second {
-				t.Error("remembered after Forget")
+				t.Error("cached after Forget")
 			}
 		})
 	}
 }
 
-func TestCompilerLeavesOutWhatCannotBeFollowed(t *testing.T) {
+func TestCompilerOmitsInvalidMarkers(t *testing.T) {
 	broken := builders.Marker("ns", "broken").Build()
 	broken.Spec.Selector = nil
 	got := plan.NewCompiler().All([]v1alpha1.PodProbeMarker{*broken, *builders.Marker("ns", "web").Build()})
 	if len(got) != 1 || got[0].Name != "web" {
-		t.Errorf("compiled %v, want web alone", got)
+		t.Errorf("compiled %v, want only web", got)
 	}
 }

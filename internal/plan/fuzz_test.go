@@ -19,8 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// FuzzNode draws a node's pods and markers from the seed, and holds the plan to the
-// package's promises, worked out here a second time in the plainest way.
+// FuzzNode generates a node's pods and markers from the seed, and checks the package's
+// invariants against a simpler implementation.
 func FuzzNode(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -35,7 +35,7 @@ func FuzzNode(f *testing.F) {
 		rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 		rng.Shuffle(len(compiled), func(i, j int) { compiled[i], compiled[j] = compiled[j], compiled[i] })
 		if diff := cmp.Diff(first, wire(t, plan.Node(pods, compiled, plan.KubernetesDefaults()))); diff != "" {
-			t.Errorf("another order gives another plan:\n%s", diff)
+			t.Errorf("different order gives a different plan:\n%s", diff)
 		}
 		if diff := cmp.Diff(expected(pods, markers), names(got)); diff != "" {
 			t.Errorf("planned probes (-want +got):\n%s", diff)
@@ -43,7 +43,7 @@ func FuzzNode(f *testing.F) {
 		for _, pod := range pods {
 			one := plan.Pod(pod, compiled, plan.KubernetesDefaults())
 			if diff := cmp.Diff(ofPod(got, pod), len(one.Probes)); diff != "" {
-				t.Errorf("Pod and Node disagree on %s:\n%s", pod.Name, diff)
+				t.Errorf("Pod and Node differ for %s:\n%s", pod.Name, diff)
 			}
 		}
 	})

@@ -16,33 +16,31 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// Marker is a PodProbeMarker made ready to match pods: its selector is compiled, and
-// its probes have their identities. It is valid for one generation of the marker and
-// must not be changed.
+// Marker is a compiled PodProbeMarker. It is valid for one generation of the marker and must
+// not be modified.
 type Marker struct {
 	// Namespace is the namespace whose pods the marker selects.
 	Namespace string
 	// Name is the marker's name.
 	Name string
-	// Deleting is whether the marker is being deleted. Such a marker selects nothing.
+	// Deleting is whether the marker is being deleted. It then selects no pods.
 	Deleting bool
 
 	selector labels.Selector
 	probes   []source
 }
 
-// source is one probe of a marker, with its identity in both forms.
+// source is one probe of a marker. wire is the encoded id.
 type source struct {
 	id   probeid.ID
 	wire string
 	spec *v1alpha1.PodContainerProbe
 }
 
-// Compile makes m ready to match pods. It returns an error where the marker can't be
-// followed: a selector that is missing, empty or invalid, a probe name that is empty,
-// repeated or holds a "#", a condition type that Kubernetes itself sets, and a policy with
-// one of the annotations that hand probes to providers. The CRD refuses all but the last,
-// so the others come only from an API server with other rules.
+// Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
+// probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, or a
+// policy sets an annotation that passes probes to providers. The CRD rejects all but the last
+// one, so the others occur only with another CRD.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	selector, err := compileSelector(m.Spec.Selector)
 	if err != nil {
@@ -60,13 +58,13 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		spec := &m.Spec.Probes[i]
 		id := probeid.ID{Marker: m.Name, Probe: spec.Name}
 		if parsed, err := probeid.Parse(id.String()); err != nil || parsed != id {
-			return nil, fmt.Errorf("spec.probes[%d].name: %q is empty or holds a #", i, spec.Name)
+			return nil, fmt.Errorf("spec.probes[%d].name: %q is invalid: must not be empty or contain \"#\"", i, spec.Name)
 		}
 		if seen[id] {
-			return nil, fmt.Errorf("spec.probes[%d].name: %q is taken by a probe before it", i, spec.Name)
+			return nil, fmt.Errorf("spec.probes[%d].name: %q is invalid: must be unique", i, spec.Name)
 		}
 		if v1alpha1.IsNativePodCondition(corev1.PodConditionType(spec.PodConditionType)) {
-			return nil, fmt.Errorf("spec.probes[%d].podConditionType: %q is set by Kubernetes itself", i, spec.PodConditionType)
+			return nil, fmt.Errorf("spec.probes[%d].podConditionType: %q is invalid: must not be a condition type of Kubernetes", i, spec.PodConditionType)
 		}
 		if err := checkAnnotations(spec.MarkerPolicy); err != nil {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
@@ -79,34 +77,34 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 
 func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return nil, errors.New("needs at least one label or expression")
+		return nil, errors.New("must have at least one label or expression")
 	}
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil, fmt.Errorf("compiling it: %w", err)
+		return nil, fmt.Errorf("is invalid: %w", err)
 	}
 	return compiled, nil
 }
 
-// checkAnnotations returns an error where a policy sets what Seamark sets for providers:
-// the two would overwrite each other for ever.
+// checkAnnotations returns an error if a policy sets an annotation for providers, because the
+// controllers would overwrite each other's values forever.
 func checkAnnotations(policies []v1alpha1.ProbeMarkerPolicy) error {
 	for i := range policies {
 		for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
 			if _, found := policies[i].Annotations[key]; found {
-				return fmt.Errorf("markerPolicy[%d].annotations: %s is set by Seamark itself, choose another key", i, key)
+				return fmt.Errorf("markerPolicy[%d].annotations: %q is invalid: must not be an annotation that Seamark sets for providers", i, key)
 			}
 		}
 	}
 	return nil
 }
 
-// Key names the marker.
+// Key returns the namespace and name of the marker.
 func (m *Marker) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
-// Selects tells whether the marker's selector picks pod, whatever the pod's state.
+// Selects reports whether the marker's selector matches the pod, in any state of the pod.
 func (m *Marker) Selects(pod *corev1.Pod) bool {
 	return !m.Deleting && m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
 }

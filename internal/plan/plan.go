@@ -1,14 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compiles the plan of one node: which probes its agent runs in which
-// pods. It is a pure function of the node's pods and of the markers.
+// Package plan compiles the plan of a node: which probes its agent runs in which pods. It is
+// pure: the plan depends only on the node's pods, the markers and the defaults.
 //
-// What holds for every plan:
-//   - the same pods and markers, in any order, give the same bytes;
-//   - it has exactly the pods that are eligible and that at least one probe reaches;
-//   - every probe in it has all its fields: defaults are set and named ports resolved;
-//   - a marker that is being deleted contributes nothing.
+// Invariants:
+//   - The same pods and markers, in any order, give the same bytes.
+//   - The plan has exactly the eligible pods that have at least one probe.
+//   - Every probe is complete: it has all defaults, and port numbers instead of names.
+//   - A marker that is being deleted contributes nothing.
 package plan
 
 import (
@@ -24,57 +24,55 @@ import (
 
 // PlannedProbe is one probe in the plan of one pod.
 type PlannedProbe struct {
-	// ID names the probe.
+	// ID identifies the probe.
 	ID probeid.ID
-	// Plan is what the agent is told, with every default and named port resolved.
+	// Plan is the probe as the agent gets it, with all defaults and port numbers.
 	Plan v1alpha1.ContainerProbe
-	// Source is the marker's own words, with the marks that it declares. It belongs to
-	// the marker and must not be changed.
+	// Source is the probe in the marker, with the marks that it declares. It belongs to the
+	// marker and must not be modified.
 	Source *v1alpha1.PodContainerProbe
 }
 
-// Problem is a probe that is left out for one pod.
+// Problem describes why a probe cannot run in one pod.
 type Problem struct {
-	// ID names the probe.
+	// ID identifies the probe.
 	ID probeid.ID
-	// Namespace and Pod name the pod.
+	// Namespace and Pod identify the pod.
 	Namespace, Pod string
-	// Container is the container that the probe names.
+	// Container is the container name in the probe.
 	Container string
-	// Port is the port that the probe names; empty unless Reason is PortNotFound.
+	// Port is the port in the probe. It is empty unless Reason is PortNotFound.
 	Port string
-	// Reason says why the probe is left out.
+	// Reason is why the probe cannot run.
 	Reason Reason
 }
 
-// Reason says why a probe is left out for a pod.
+// Reason is why a probe cannot run in a pod.
 type Reason string
 
-// The reasons for which a probe is left out.
+// The reasons why a probe cannot run.
 const (
-	// ContainerNotFound means that the pod has no container of the name, among its
-	// containers and its restartable init containers.
+	// ContainerNotFound means that neither the containers nor the restartable init containers
+	// of the pod include the probe's container.
 	ContainerNotFound Reason = "ContainerNotFound"
-	// PortNotFound means that the container has no port of the name, or that the
-	// number is not a port.
+	// PortNotFound means that the container has no port with the name, or that the number is
+	// not a valid port.
 	PortNotFound Reason = "PortNotFound"
-	// HandlerInvalid means that the probe has not exactly one handler. The CRD refuses
-	// that, so it comes only from an API server with other rules.
+	// HandlerInvalid means that the probe does not have exactly one handler. The CRD rejects
+	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
 )
 
-// PodPlan is the plan of one pod, in the order of the markers' names and of the probes
-// in a marker.
+// PodPlan is the plan of one pod, ordered by marker name and by probe order in the marker.
 type PodPlan struct {
 	// Probes are the probes to run.
 	Probes []PlannedProbe
-	// Problems are the probes that the markers ask for and that can't be run.
+	// Problems are the probes that the markers require but that cannot run.
 	Problems []Problem
 }
 
-// Node compiles the plan of a node from all pods bound to it. The pods are ordered by
-// namespace, name and UID. Pods that are not eligible and pods without any probe are
-// not in it.
+// Node compiles the plan of a node from all pods that are bound to it. The plan orders the
+// pods by namespace, name and UID.
 func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.NodePodProbeSpec {
 	byNamespace := make(map[string][]*Marker)
 	for _, m := range Sorted(markers) {
@@ -97,20 +95,19 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 	return spec
 }
 
-// Pod compiles the plan of one pod, as Node does for each of its pods. It is empty for
-// a pod that is not eligible.
+// Pod compiles the plan of one pod, as Node does for each of its pods. The plan of a pod that
+// is not eligible is empty.
 func Pod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return forPod(pod, Sorted(markers), defaults)
 }
 
-// Selected compiles the plan of one pod as Pod does, but for a pod in any state: bound to
-// a node or not yet, initialized or not.
+// Selected is like Pod, but does not require the pod to be eligible: it may be unbound or not
+// initialized.
 func Selected(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return probesOf(pod, Sorted(markers), defaults)
 }
 
-// Sorted returns the markers ordered by namespace and name, without changing the
-// slice given.
+// Sorted returns a copy of the markers, ordered by namespace and name.
 func Sorted(markers []*Marker) []*Marker {
 	sorted := slices.Clone(markers)
 	slices.SortFunc(sorted, func(a, b *Marker) int {
@@ -119,7 +116,7 @@ func Sorted(markers []*Marker) []*Marker {
 	return sorted
 }
 
-// forPod expects the markers in order.
+// forPod requires sorted markers.
 func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	if !Eligible(pod) {
 		return PodPlan{}
@@ -127,7 +124,7 @@ func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return probesOf(pod, markers, defaults)
 }
 
-// probesOf expects the markers in order.
+// probesOf requires sorted markers.
 func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	var planned PodPlan
 	for _, m := range markers {

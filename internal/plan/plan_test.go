@@ -23,14 +23,14 @@ func compile(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []*plan.Marker {
 	for _, m := range markers {
 		c, err := plan.Compile(m)
 		if err != nil {
-			t.Fatalf("compiling %s: %v", m.Name, err)
+			t.Fatalf("compile %s: %v", m.Name, err)
 		}
 		compiled = append(compiled, c)
 	}
 	return compiled
 }
 
-// planned is a probe of the builders as it stands in a plan.
+// planned returns the plan of a probe of the builders.
 func planned(name string) v1alpha1.ContainerProbe {
 	return v1alpha1.ContainerProbe{
 		Name: name, ContainerName: "main",
@@ -55,8 +55,8 @@ func TestNode(t *testing.T) {
 		markers []*v1alpha1.PodProbeMarker
 		want    []v1alpha1.PodProbe
 	}{
-		"nothing": {},
-		"pods sorted by name, probes in the marker's order": {
+		"no pods": {},
+		"pods ordered by name, probes in marker order": {
 			pods:    []*corev1.Pod{game("b").Build(), game("a").Build()},
 			markers: []*v1alpha1.PodProbeMarker{web},
 			want: []v1alpha1.PodProbe{
@@ -64,7 +64,7 @@ func TestNode(t *testing.T) {
 				podProbe("b", planned("web#idle"), planned("web#busy")),
 			},
 		},
-		"markers sorted by name": {
+		"markers ordered by name": {
 			pods: []*corev1.Pod{game("a").Build()},
 			markers: []*v1alpha1.PodProbeMarker{
 				builders.Marker("ns", "z").Probe(builders.Probe("p")).Build(),
@@ -72,15 +72,15 @@ func TestNode(t *testing.T) {
 			},
 			want: []v1alpha1.PodProbe{podProbe("a", planned("a#p"), planned("z#p"))},
 		},
-		"a marker of another namespace": {
+		"marker of another namespace": {
 			pods:    []*corev1.Pod{game("a").Build()},
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("other", "web").Probe(builders.Probe("p")).Build()},
 		},
-		"a marker being deleted": {
+		"marker being deleted": {
 			pods:    []*corev1.Pod{game("a").Build()},
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Deleting().Build()},
 		},
-		"pods that do not match, are unbound, ending or not initialized": {
+		"pods that are not selected or not eligible": {
 			pods: []*corev1.Pod{
 				builders.Pod("ns", "other").Label("app", "db").Build(),
 				builders.Pod("ns", "bare").Build(),
@@ -92,14 +92,14 @@ func TestNode(t *testing.T) {
 			},
 			markers: []*v1alpha1.PodProbeMarker{web},
 		},
-		"a pod without an address yet": {
+		"pod without IP": {
 			pods:    []*corev1.Pod{game("a").IP("").Phase(corev1.PodPending).Build()},
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
 			want: []v1alpha1.PodProbe{{
 				Namespace: "ns", Name: "a", UID: "uid-a", Probes: []v1alpha1.ContainerProbe{planned("web#p")},
 			}},
 		},
-		"two pods of one name, the old one ending": {
+		"ending pod and its successor": {
 			pods:    []*corev1.Pod{game("a").UID("old").Terminating().Build(), game("a").UID("new").Build()},
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
 			want: []v1alpha1.PodProbe{{
@@ -137,16 +137,16 @@ func TestPodProblems(t *testing.T) {
 		probe *builders.ProbeBuilder
 		want  []plan.Problem
 	}{
-		"a container that is there":  {probe: builders.Probe("p").Container("web")},
-		"a restartable init one":     {probe: builders.Probe("p").Container("proxy")},
-		"a port of a restartable":    {probe: builders.Probe("p").Container("proxy").Handler(httpGet(intstr.FromString("admin")))},
-		"a plain init container":     {probe: builders.Probe("p").Container("setup"), want: problem(plan.ContainerNotFound, "setup", "")},
-		"no such container":          {probe: builders.Probe("p").Container("db"), want: problem(plan.ContainerNotFound, "db", "")},
-		"a port of another one":      {probe: builders.Probe("p").Container("main").Handler(httpGet(intstr.FromString("http"))), want: problem(plan.PortNotFound, "main", "http")},
-		"a number that is no port":   {probe: builders.Probe("p").Handler(httpGet(intstr.FromInt32(70000))), want: problem(plan.PortNotFound, "main", "70000")},
-		"no handler":                 {probe: builders.Probe("p").Handler(corev1.ProbeHandler{}), want: problem(plan.HandlerInvalid, "main", "")},
-		"gRPC without a port":        {probe: builders.Probe("p").Handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}), want: problem(plan.PortNotFound, "main", "0")},
-		"a TCP port by another name": {probe: builders.Probe("p").Container("web").Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("ssh")}}), want: problem(plan.PortNotFound, "web", "ssh")},
+		"container":                            {probe: builders.Probe("p").Container("web")},
+		"restartable init container":           {probe: builders.Probe("p").Container("proxy")},
+		"port of a restartable init container": {probe: builders.Probe("p").Container("proxy").Handler(httpGet(intstr.FromString("admin")))},
+		"init container":                       {probe: builders.Probe("p").Container("setup"), want: problem(plan.ContainerNotFound, "setup", "")},
+		"missing container":                    {probe: builders.Probe("p").Container("db"), want: problem(plan.ContainerNotFound, "db", "")},
+		"port of another container":            {probe: builders.Probe("p").Container("main").Handler(httpGet(intstr.FromString("http"))), want: problem(plan.PortNotFound, "main", "http")},
+		"invalid port number":                  {probe: builders.Probe("p").Handler(httpGet(intstr.FromInt32(70000))), want: problem(plan.PortNotFound, "main", "70000")},
+		"no handler":                           {probe: builders.Probe("p").Handler(corev1.ProbeHandler{}), want: problem(plan.HandlerInvalid, "main", "")},
+		"gRPC without port":                    {probe: builders.Probe("p").Handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}), want: problem(plan.PortNotFound, "main", "0")},
+		"missing TCP port":                     {probe: builders.Probe("p").Container("web").Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("ssh")}}), want: problem(plan.PortNotFound, "web", "ssh")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,26 +162,26 @@ func TestPodProblems(t *testing.T) {
 	}
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRejects(t *testing.T) {
 	valid := func() *v1alpha1.PodProbeMarker {
 		return builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	}
 	cases := map[string]func(*v1alpha1.PodProbeMarker){
 		"no selector":    func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = nil },
 		"empty selector": func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = &metav1.LabelSelector{} },
-		"an operator": func(m *v1alpha1.PodProbeMarker) {
+		"invalid operator": func(m *v1alpha1.PodProbeMarker) {
 			m.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 		},
-		"an empty name":   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "" },
-		"a # in the name": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "a#b" },
-		"a repeated name": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, m.Spec.Probes[0]) },
-		"a native type":   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
+		"empty name":                   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "" },
+		"# in a name":                  func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "a#b" },
+		"repeated name":                func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, m.Spec.Probes[0]) },
+		"condition type of Kubernetes": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
 	}
 	compile(t, valid())
-	for name, spoil := range cases {
+	for name, invalidate := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := valid()
-			spoil(m)
+			invalidate(m)
 			if _, err := plan.Compile(m); err == nil {
 				t.Error("compiled, want an error")
 			}
@@ -195,16 +195,16 @@ func TestSamePlan(t *testing.T) {
 		after *corev1.Pod
 		same  bool
 	}{
-		"nothing":           {after: base().Build(), same: true},
-		"another condition": {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
-		"an annotation":     {after: base().Annotation("a", "b").Build(), same: true},
-		"a label":           {after: base().Label("b", "c").Build(), same: true},
-		"a selected label":  {after: base().Label("app", "db").Build()},
-		"the address":       {after: base().IP("10.0.0.2").Build()},
-		"the phase":         {after: base().Phase(corev1.PodFailed).Build()},
-		"termination":       {after: base().Terminating().Build()},
-		"initialization":    {after: base().Initialized(corev1.ConditionFalse).Build()},
-		"the UID":           {after: base().UID("other").Build()},
+		"unchanged":       {after: base().Build(), same: true},
+		"other condition": {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
+		"annotation":      {after: base().Annotation("a", "b").Build(), same: true},
+		"other label":     {after: base().Label("b", "c").Build(), same: true},
+		"selected label":  {after: base().Label("app", "db").Build()},
+		"IP":              {after: base().IP("10.0.0.2").Build()},
+		"phase":           {after: base().Phase(corev1.PodFailed).Build()},
+		"termination":     {after: base().Terminating().Build()},
+		"initialization":  {after: base().Initialized(corev1.ConditionFalse).Build()},
+		"UID":             {after: base().UID("other").Build()},
 	}
 	markers := compile(t, builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
 	for name, tc := range cases {

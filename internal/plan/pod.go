@@ -9,23 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Eligible tells whether the pod may be probed: it is bound to a node, active, and its
-// init containers are done.
+// Eligible reports whether the pod may be probed: it is bound to a node, it is not ending, and
+// its init containers have completed.
 func Eligible(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && !Ending(pod) && initialized(pod)
 }
 
-// Ending tells whether the pod is terminating or has ended. An ending pod leaves the
-// plan and keeps the marks that it has.
+// Ending reports whether the pod is terminating or has ended. An ending pod is removed from
+// the plan and keeps its marks.
 func Ending(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil ||
 		pod.Status.Phase == corev1.PodSucceeded ||
 		pod.Status.Phase == corev1.PodFailed
 }
 
-// SamePlan tells whether the two versions of one pod give the same plan under the
-// markers, which are asked for only where labels differ. Containers are not compared:
-// those that count can't change while a pod lives.
+// SamePlan reports whether both versions of a pod have the same plan. It calls markers only if
+// the labels differ. It does not compare containers, because those that matter are immutable.
 func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 	if before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
 		before.Status.PodIP != after.Status.PodIP || Eligible(before) != Eligible(after) {
@@ -51,8 +50,8 @@ func initialized(pod *corev1.Pod) bool {
 	return false
 }
 
-// container finds a container that runs beside the others for the pod's whole life:
-// one of the containers or of the restartable init containers.
+// container returns the container or restartable init container with the name, or nil. Other
+// init containers do not run when the pod is probed.
 func container(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == name {
@@ -67,8 +66,8 @@ func container(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// Restartable tells whether an init container is a sidecar: one that keeps running
-// beside the pod's containers.
+// Restartable reports whether the init container is a sidecar, which keeps running next to the
+// pod's containers.
 func Restartable(initContainer *corev1.Container) bool {
 	return initContainer.RestartPolicy != nil &&
 		*initContainer.RestartPolicy == corev1.ContainerRestartPolicyAlways

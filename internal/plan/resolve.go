@@ -14,23 +14,24 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// Defaults are the values of a probe's fields that a marker leaves unset, and zero
-// means unset. All are in seconds but for the two thresholds, which count results.
+// Defaults are the values of fields that a marker leaves unset; zero means unset. The times are
+// in seconds.
 type Defaults struct {
-	// InitialDelaySeconds is the time from the start of a container to its first run.
+	// InitialDelaySeconds is the minimum time from the start of a container to the first probe.
 	InitialDelaySeconds int32
-	// PeriodSeconds is the time from the start of one run to that of the next, and
-	// TimeoutSeconds what one may take.
+	// PeriodSeconds is the time between the starts of two probes, and TimeoutSeconds the
+	// maximum duration of one.
 	PeriodSeconds, TimeoutSeconds int32
-	// SuccessThreshold and FailureThreshold are how many equal results in a row count.
+	// SuccessThreshold and FailureThreshold are the numbers of consecutive results that change
+	// the state.
 	SuccessThreshold, FailureThreshold int32
 }
 
 // KubernetesDefaults returns the defaults that core/v1 Probe documents.
 func KubernetesDefaults() Defaults { return Defaults(configv1alpha1.KubernetesProbeDefaults()) }
 
-// resolve makes the probe independent of the pod's spec. A reason in the problem says
-// that it can't be run in this pod.
+// resolve returns the probe with all defaults and port numbers. A reason in the problem means
+// that the probe cannot run in this pod.
 func resolve(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, defaults Defaults) (v1alpha1.ContainerProbeSpec, Problem) {
 	c := container(pod, probe.ContainerName)
 	if c == nil {
@@ -58,8 +59,8 @@ func orDefault(value, unset int32) int32 {
 	return value
 }
 
-// resolveHandler copies the handler, with a number for the port and without the host:
-// a probe goes to its own pod alone.
+// resolveHandler copies the handler, with a port number. It drops the host, because a probe may
+// reach only its own pod.
 func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHandler, Problem) {
 	var resolved corev1.ProbeHandler
 	handler, err := probe.HandlerOf(h)
@@ -93,8 +94,8 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		if !isPort(h.GRPC.Port) {
 			return resolved, Problem{Reason: PortNotFound, Port: strconv.Itoa(int(h.GRPC.Port))}
 		}
-		// The whole server is asked for by the empty name, spelled out: an API server
-		// that fills in the default then stores what was sent.
+		// The empty name means the whole server. It is set explicitly, because an API server
+		// that adds the default would otherwise store a different plan.
 		service := ""
 		if h.GRPC.Service != nil {
 			service = *h.GRPC.Service
@@ -104,8 +105,8 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 	return resolved, Problem{}
 }
 
-// portNumber finds the port as the kubelet does: a name is looked up in the container,
-// and a name that is none of its ports may still be a number.
+// portNumber resolves the port as the kubelet does: a string is the name of a port of the
+// container or, if there is none, a number.
 func portNumber(c *corev1.Container, port intstr.IntOrString) (int32, bool) {
 	if port.Type == intstr.Int {
 		return port.IntVal, isPort(port.IntVal)

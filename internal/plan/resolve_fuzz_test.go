@@ -15,8 +15,8 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// FuzzResolve plans probes as they come past any validation: whatever reaches the plan has
-// its defaults filled in, and the agent can parse it.
+// FuzzResolve plans probes that were not validated. Every probe in the plan must have its
+// defaults, and the agent must be able to parse it.
 func FuzzResolve(f *testing.F) {
 	f.Add(byte(0), int32(8080), "", "/", int32(0), int32(0))
 	f.Add(byte(1), int32(0), "web", "/idle?a=b", int32(-1), int32(5))
@@ -36,19 +36,19 @@ func FuzzResolve(f *testing.F) {
 		for _, planned := range plan.Node([]*corev1.Pod{pod}, compiled, plan.KubernetesDefaults()).PodProbes {
 			spec := planned.Probes[0].Probe.Probe
 			if spec.PeriodSeconds < 1 || spec.TimeoutSeconds < 1 || spec.SuccessThreshold < 1 || spec.FailureThreshold < 1 {
-				t.Errorf("defaults are missing: %+v", spec)
+				t.Errorf("missing defaults: %+v", spec)
 			}
 			if spec.HTTPGet != nil && !strings.HasPrefix(spec.HTTPGet.Path, "/") {
 				continue
 			}
 			if _, err := probe.Parse(&spec, "10.0.0.7"); err != nil {
-				t.Errorf("the agent refuses what is planned: %v", err)
+				t.Errorf("the agent rejects the planned probe: %v", err)
 			}
 		}
 	})
 }
 
-// handlerOf has a handler for each bit that is set.
+// handlerOf returns a handler for each bit that is set.
 func handlerOf(kind byte, port intstr.IntOrString, number int32, path string) corev1.ProbeHandler {
 	var h corev1.ProbeHandler
 	if kind&1 != 0 {

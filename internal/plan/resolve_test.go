@@ -23,7 +23,7 @@ func TestResolve(t *testing.T) {
 		defaults plan.Defaults
 		in, want corev1.Probe
 	}{
-		"unset means the default": {
+		"unset fields": {
 			defaults: kubernetes,
 			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}},
 			want: corev1.Probe{
@@ -39,7 +39,7 @@ func TestResolve(t *testing.T) {
 				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
 			},
 		},
-		"set stays, a grace period is dropped": {
+		"set fields, with a grace period": {
 			defaults: kubernetes,
 			in: corev1.Probe{
 				ProbeHandler:        corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &service}},
@@ -51,7 +51,7 @@ func TestResolve(t *testing.T) {
 				InitialDelaySeconds: 1, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
 			},
 		},
-		"gRPC: no service is the whole server": {
+		"gRPC without service": {
 			defaults: upstream,
 			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000}}},
 			want: corev1.Probe{
@@ -59,7 +59,7 @@ func TestResolve(t *testing.T) {
 				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
 			},
 		},
-		"HTTP: port by name, host dropped, scheme and path set": {
+		"HTTP with port name and host, without scheme and path": {
 			defaults: upstream,
 			in: corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Host: "example.com", Port: intstr.FromString("http"),
@@ -73,7 +73,7 @@ func TestResolve(t *testing.T) {
 				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
 			},
 		},
-		"TCP: a number in a string, host dropped": {
+		"TCP with number in a string and host": {
 			defaults: upstream,
 			in: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{
 				Host: "example.com", Port: intstr.FromString("6379"),
@@ -102,7 +102,7 @@ func TestResolve(t *testing.T) {
 				t.Errorf("probe (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, m); diff != "" {
-				t.Errorf("the marker was changed (-before +after):\n%s", diff)
+				t.Errorf("marker changed (-before +after):\n%s", diff)
 			}
 		})
 	}

@@ -26,14 +26,14 @@ func TestSelected(t *testing.T) {
 	want := plan.Pod(ready.Build(), markers, plan.KubernetesDefaults()).Probes
 	got := plan.Selected(waiting.Build(), markers, plan.KubernetesDefaults()).Probes
 	if diff := cmp.Diff(want, got); diff != "" || len(got) != 1 {
-		t.Errorf("probes (-of a ready pod +of a waiting one):\n%s", diff)
+		t.Errorf("probes (-ready pod +waiting pod):\n%s", diff)
 	}
 }
 
-func TestPolicyOfProvidersAnnotations(t *testing.T) {
+func TestCompileRejectsPoliciesForProviderAnnotations(t *testing.T) {
 	for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
 		_, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, key, "x")).Build())
-		if err == nil || !strings.Contains(err.Error(), "spec.probes[0].markerPolicy[0].annotations: "+key) {
+		if err == nil || !strings.Contains(err.Error(), `spec.probes[0].markerPolicy[0].annotations: "`+key+`"`) {
 			t.Errorf("%s: error %v does not name the field and the key", key, err)
 		}
 	}

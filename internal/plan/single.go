@@ -9,10 +9,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Resolve makes one probe of a container independent of the pod's spec, by the rules for
-// the probes of markers: unset fields take the defaults, named ports become numbers, and
-// the host is left out. It serves probes that the pod itself declares. A reason in the
-// problem says that the probe can't be run.
+// Resolve resolves one probe of a container by the rules for markers: it sets the defaults,
+// replaces port names by numbers, and drops the host. It is for probes in the pod's own spec. A
+// reason in the problem means that the probe cannot run.
 func Resolve(pod *corev1.Pod, containerName string, probe *corev1.Probe, defaults Defaults) (corev1.Probe, Problem) {
 	resolved, problem := resolve(pod, &v1alpha1.PodContainerProbe{
 		ContainerName: containerName,

@@ -14,18 +14,18 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// passing begins the keys of the taints that Kubernetes sets for a node's condition, such
-// as node.kubernetes.io/not-ready. They come and go while a pod waits to be scheduled.
-const passing = "node.kubernetes.io/"
+// temporary is the prefix of the taints that Kubernetes sets for conditions of a node, such as
+// node.kubernetes.io/not-ready. They may disappear before the pod is scheduled.
+const temporary = "node.kubernetes.io/"
 
-// IsVirtual tells whether labels are those of a node that no kubelet runs.
+// IsVirtual reports whether the labels are those of a virtual node.
 func IsVirtual(nodeLabels map[string]string) bool {
 	return nodeLabels[v1alpha1.NodeTypeLabel] == v1alpha1.NodeTypeVirtualKubelet
 }
 
-// MayRunOn tells whether the pod is bound to one of the virtual nodes, or may be yet: its
-// node selector and required node affinity pick one, whose taints it tolerates. Resources
-// and the taints of a node's condition are passed over, since they change.
+// MayRunOn reports whether the pod is bound to one of the virtual nodes or may be bound to one:
+// its node selector and required node affinity match the node, and it tolerates the node's
+// taints. It ignores resources and temporary taints, because they change.
 func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	for i := range virtual {
@@ -47,18 +47,18 @@ func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
 }
 
 func admits(node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity, tolerations []corev1.Toleration) bool {
-	// An affinity that can't be parsed picks no node.
-	picks, err := affinity.Match(node)
-	if err != nil || !picks {
+	// An invalid affinity matches no node.
+	matches, err := affinity.Match(node)
+	if err != nil || !matches {
 		return false
 	}
-	_, repelled := schedulinghelpers.FindMatchingUntoleratedTaint(
-		logr.Discard(), node.Spec.Taints, tolerations, keepsOut, true)
-	return !repelled
+	_, untolerated := schedulinghelpers.FindMatchingUntoleratedTaint(
+		logr.Discard(), node.Spec.Taints, tolerations, isPermanent, true)
+	return !untolerated
 }
 
-// keepsOut tells whether the taint keeps pods away for good.
-func keepsOut(taint *corev1.Taint) bool {
+// isPermanent reports whether the taint always prevents pods without a toleration.
+func isPermanent(taint *corev1.Taint) bool {
 	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) &&
-		!strings.HasPrefix(taint.Key, passing)
+		!strings.HasPrefix(taint.Key, temporary)
 }

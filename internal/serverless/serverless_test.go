@@ -50,12 +50,12 @@ func TestAnnotations(t *testing.T) {
 		want     serverless.Annotations
 		problems []plan.Problem
 	}{
-		"no marker": {pod: game()},
-		"another app": {
+		"no markers": {pod: game()},
+		"pod not selected": {
 			pod:     builders.Pod("ns", "a").Label("app", "db"),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(idle())},
 		},
-		"without the policy, and neither bound nor initialized": {
+		"unbound and uninitialized pod, policy omitted": {
 			pod:     game().Node("").Initialized(corev1.ConditionFalse),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(idle())},
 			want:    serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
@@ -69,7 +69,7 @@ func TestAnnotations(t *testing.T) {
 				ID: probeid.ID{Marker: "web", Probe: "bare"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeMissing,
 			}},
 		},
-		"a condition type twice: the first marker by name has it": {
+		"repeated condition type": {
 			pod: game(),
 			markers: []*builders.MarkerBuilder{
 				builders.Marker("ns", "web").Probe(builders.Probe("later").Condition("game.io/idle")),
@@ -80,7 +80,7 @@ func TestAnnotations(t *testing.T) {
 				ID: probeid.ID{Marker: "web", Probe: "later"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeTaken,
 			}},
 		},
-		"a container that the pod lacks": {
+		"missing container": {
 			pod:     game(),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(idle()).Probe(builders.Probe("p").Container("none").Condition("game.io/p"))},
 			want:    serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
@@ -88,14 +88,14 @@ func TestAnnotations(t *testing.T) {
 				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "none", Reason: plan.ContainerNotFound,
 			}},
 		},
-		"a plain init container": {
+		"init container": {
 			pod:     game().InitContainer("init", false),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(builders.Probe("p").Container("init").Condition("game.io/p"))},
 			problems: []plan.Problem{{
 				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "init", Reason: plan.ContainerNotFound,
 			}},
 		},
-		"a sidecar's named port and times stay as they are written": {
+		"sidecar with port name and unset times": {
 			pod: game().InitContainer("proxy", true, corev1.ContainerPort{Name: "admin", ContainerPort: 9}),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(builders.Probe("p").Container("proxy").
 				Condition("game.io/p").Handler(port("admin")).Times(5, 0))},
@@ -104,14 +104,14 @@ func TestAnnotations(t *testing.T) {
 				Markers: "web",
 			},
 		},
-		"a port that the container lacks": {
+		"missing port": {
 			pod:     game(),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/p").Handler(port("admin")))},
 			problems: []plan.Problem{{
 				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "main", Port: "admin", Reason: plan.PortNotFound,
 			}},
 		},
-		"two markers, by name": {
+		"markers ordered by name": {
 			pod: game(),
 			markers: []*builders.MarkerBuilder{
 				builders.Marker("ns", "b").Probe(builders.Probe("Idle").Condition("game.io/b")),
@@ -143,7 +143,7 @@ func TestAnnotations(t *testing.T) {
 				}
 				var decoded []v1alpha1.PodContainerProbe
 				if got.Probes != "" && (json.Unmarshal([]byte(got.Probes), &decoded) != nil || len(decoded) != len(compiled.Probes)) {
-					t.Errorf("%s is no array of %d probes", got.Probes, len(compiled.Probes))
+					t.Errorf("%s is not an array of %d probes", got.Probes, len(compiled.Probes))
 				}
 				slices.Reverse(markers)
 			}
@@ -151,7 +151,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-func TestEncodeLeavesTheMarkerAsItIs(t *testing.T) {
+func TestEncodeDoesNotModifyTheMarker(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(idle()).Build()
 	compiled, err := plan.Compile(marker)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestEncodeLeavesTheMarkerAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(marker.Spec.Probes[0].MarkerPolicy) != 1 {
-		t.Error("the marker has lost its policy")
+		t.Error("policy removed from the marker")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestOfAndNames(t *testing.T) {
 		t.Errorf("Size() = %d, want %d", size, want)
 	}
 	if size := (serverless.Annotations{}).Size(); size != 0 {
-		t.Errorf("Size() of none = %d", size)
+		t.Errorf("Size() without annotations = %d", size)
 	}
 }
 
@@ -215,14 +215,14 @@ func TestMayRunOn(t *testing.T) {
 	}{
 		"tolerates":             {spec(func(*corev1.PodSpec) {}), virtual, true},
 		"does not tolerate":     {corev1.PodSpec{}, virtual, false},
-		"no virtual node":       {spec(func(*corev1.PodSpec) {}), nil, false},
-		"a node with kubelet":   {spec(func(*corev1.PodSpec) {}), []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}, false},
-		"bound to it":           {corev1.PodSpec{NodeName: "vk"}, virtual, true},
-		"bound to another":      {spec(func(s *corev1.PodSpec) { s.NodeName = "n" }), virtual, false},
-		"selector that fits":    {spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"type": "virtual-kubelet"} }), virtual, true},
-		"selector that doesn't": {spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"zone": "b"} }), virtual, false},
-		"affinity that fits":    {spec(func(s *corev1.PodSpec) { s.Affinity = zones("a", "b") }), virtual, true},
-		"affinity that doesn't": {spec(func(s *corev1.PodSpec) { s.Affinity = zones("b") }), virtual, false},
+		"no virtual nodes":      {spec(func(*corev1.PodSpec) {}), nil, false},
+		"node with kubelet":     {spec(func(*corev1.PodSpec) {}), []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}, false},
+		"bound to virtual node": {corev1.PodSpec{NodeName: "vk"}, virtual, true},
+		"bound to other node":   {spec(func(s *corev1.PodSpec) { s.NodeName = "n" }), virtual, false},
+		"matching selector":     {spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"type": "virtual-kubelet"} }), virtual, true},
+		"other selector":        {spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"zone": "b"} }), virtual, false},
+		"matching affinity":     {spec(func(s *corev1.PodSpec) { s.Affinity = zones("a", "b") }), virtual, true},
+		"other affinity":        {spec(func(s *corev1.PodSpec) { s.Affinity = zones("b") }), virtual, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -209,7 +209,7 @@ func (p problem) String() string {
 	case serverless.ConditionTypeTaken:
 		return fmt.Sprintf("Probe %q: podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same", p.probe)
 	default:
-		return fmt.Sprintf("Probe %q: exactly one of exec, httpGet, tcpSocket and grpc is required", p.probe)
+		return fmt.Sprintf("Probe %q: exactly one handler is required", p.probe)
 	}
 }
 
