@@ -43,8 +43,9 @@ CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -path ./.cluster -
 GO_BUILD := go build -ldflags '-s -w -X main.version=$(VERSION)'
 
 # $(call PROGRESS,text,command) runs a command that is silent for long, and prints the text every 15 seconds.
-PROGRESS = (exec {clock}<> <(:); while true; do read -rt 15 -u $$clock || echo "$(1): $$SECONDS s"; done) & \
-	ticker=$$!; trap 'kill $$ticker' EXIT; $(2)
+PROGRESS = (start=$$SECONDS; exec {clock}<> <(:); \
+	while true; do read -rt 15 -u $$clock || echo "$(1): $$((SECONDS - start)) s"; done & \
+	ticker=$$!; trap 'kill $$ticker' EXIT; $(2))
 
 ##@ Main
 
@@ -76,8 +77,12 @@ tools:
 	@$(call PROGRESS,building helm and kustomize,go -C hack/tools build -ldflags='-s -w' -o $(BIN)/ \
 		helm.sh/helm/v4/cmd/helm sigs.k8s.io/kustomize/kustomize/v5)
 
+# $(call TIMED,targets) makes targets and prints the duration of each.
+TIMED = for target in $(1); do start=$$SECONDS; $(MAKE) --no-print-directory $$target; echo "$$target passed after $$((SECONDS - start)) s"; done
+
 .PHONY: test
-test: test-unit test-local test-reproducible test-integration test-e2e ## Run all tests. Restores the state of the machine.
+test: ## Run all tests. Restores the state of the machine.
+	@$(call TIMED,test-unit test-local test-reproducible test-integration test-e2e)
 
 ##@ Cluster
 
@@ -198,12 +203,13 @@ test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a rea
 test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped at the end; KEEP=1 keeps it.
 	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
-	$(MAKE) --no-print-directory install e2e-images example-images; \
+	$(call TIMED,install e2e-images example-images); \
 	go -C hack/cluster build -o $(BIN)/cluster .; \
+	$(call COMPILE,./test/e2e/...); \
 	echo 'go test ./test/e2e/...'; \
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
-	[[ -n "$(E2E_ARGS)" ]] || $(MAKE) --no-print-directory test-docs; \
-	if [[ -z $$keep ]]; then $(MAKE) --no-print-directory test-e2e-nodes; fi
+	[[ -n "$(E2E_ARGS)" ]] || $(call TIMED,test-docs); \
+	[[ -n $$keep ]] || $(call TIMED,test-e2e-nodes)
 
 .PHONY: test-docs
 test-docs: jq build tools example-images ## Run the commands of the documents on the running cluster. test-local runs those that need none.
