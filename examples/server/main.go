@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("parse flags: %w", err)
 	}
 	if o.header != "" && !strings.Contains(o.header, "=") {
-		return fmt.Errorf("--require-header: %q: must be NAME=VALUE", o.header)
+		return fmt.Errorf("--require-header: %q is invalid: must be NAME=VALUE", o.header)
 	}
 	serve, known := map[string]func(context.Context, net.Listener, options) error{
 		"http": serveHTTP, "tcp": serveTCP, "grpc": serveGRPC,

@@ -148,11 +148,11 @@ func (w *Watch) Verdicts() []Verdict {
 // evaluate reports whether the pod meets the requirement of the expression with index i. The
 // text describes what the pod has instead.
 func (p *podState) evaluate(i int, e Expression) (bool, string) {
-	held, last := p.has(i, e)
-	if held && p.ended && e.isMark() {
+	met, last := p.has(i, e)
+	if met && p.ended && e.isMark() {
 		return false, "ended: its marks are those of a container that no longer runs"
 	}
-	return held, last
+	return met, last
 }
 
 // isMark reports whether the expression requires a value that a probe sets while its
@@ -168,7 +168,7 @@ func (e Expression) isMark() bool {
 	}
 }
 
-// has is evaluate without regard to whether the pod has ended.
+// has is evaluate without the check for an ended pod.
 func (p *podState) has(i int, e Expression) (bool, string) {
 	switch e.subject {
 	case conditions:
