@@ -9,7 +9,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Messages of states that no outcome made.
+// Messages of states that are not the result of an outcome.
 const (
 	messageNewContainer = "the container is new: no result yet"
 	messageNewHandler   = "the probe has changed: no result yet"
@@ -17,10 +17,9 @@ const (
 	reasonGone          = "it does not exist"
 )
 
-// ContainerChanged takes in what the runtime says of the container. A new run of the
-// container starts from Unknown with no outcome counted; one that does not run is Failed
-// at once. A probe without any result stays without a state until the container has run
-// or ended.
+// ContainerChanged handles a new or changed run of the container. A new run starts from
+// Unknown without counted outcomes, and a run that has ended is Failed immediately. A probe
+// without a result keeps having no state while its container runs.
 func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
 	fresh := e.isFresh(c)
 	resumed := e.restored || e.container.ID == ""
@@ -42,11 +41,12 @@ func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition,
 	return Transition{}, false
 }
 
-// isFresh tells whether c is another run of the container than the one that the state
-// speaks of. A container that runs after it did not is fresh even under its old ID: it
-// was created before and has only now started. Reported times are whole seconds, so a
-// container that started within the second of the report is taken for the reported one. So
-// is any where the report has no times: a state is not given up on a guess.
+// isFresh reports whether c is a different run than the one that the state belongs to. A
+// container that starts to run is fresh even if its ID is known: it was created earlier.
+//
+// A restored state has no ID, so times decide. Reported times are whole seconds: a run that
+// started within the second of the report counts as the reported one. If the report has no
+// times, every run does, so that the state is not discarded without evidence.
 func (e *Evaluator) isFresh(c ContainerRun) bool {
 	if e.restored {
 		reported := e.state.LastTransition
@@ -61,13 +61,14 @@ func (e *Evaluator) isFresh(c ContainerRun) bool {
 	return c.ID != e.container.ID || c.Running && !e.container.Running
 }
 
-// StartGrace is how long a planned container may take to exist for the first time before
-// its probe is Failed. An ordinary start takes less, and so makes no mark on its way; a
-// container whose image can't be had does not run, and the pod says so.
+// StartGrace is how long a planned container may take to be created before its probe is
+// Failed. A normal start takes less time and therefore causes no mark. A container whose
+// image cannot be pulled is never created, and its probe becomes Failed.
 const StartGrace = 10 * time.Second
 
-// ContainerGone takes in that the runtime has no such container. A probe that has seen
-// one, or has a reported state, is Failed; any other waits for its container to appear.
+// ContainerGone handles a container that the runtime does not have. The probe is Failed if
+// the container existed before or the state is restored. Otherwise it waits for the
+// container.
 func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 	if e.container.ID == "" && !e.restored {
 		if e.next.IsZero() && e.state.State == "" {
@@ -78,7 +79,7 @@ func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 	return e.missing(now)
 }
 
-// Missing takes in that Due has come while the container still does not exist.
+// Missing handles a container that does not exist when it is due.
 func (e *Evaluator) Missing(now time.Time) (Transition, bool) {
 	if e.container.ID != "" || e.next.IsZero() || now.Before(e.next) {
 		return Transition{}, false
@@ -92,10 +93,10 @@ func (e *Evaluator) missing(now time.Time) (Transition, bool) {
 	return e.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))
 }
 
-// Edited puts an edit in force: the probe is due at once, or when the new initial delay
-// is over, and then at the new period. A changed handler asks another question, so what
-// was known is forgotten: the state of a running container becomes Unknown. All other
-// edits keep the state, and the outcomes counted so far count on.
+// Edited applies an edit of the probe. The probe is due immediately, or after the new
+// initial delay, and then with the new period. If the handler changed, earlier outcomes do
+// not count, and the state becomes Unknown if the container runs. All other edits keep the
+// state and the streak.
 func (e *Evaluator) Edited(now time.Time, policy Policy, handlerChanged bool) (Transition, bool) {
 	e.policy, e.notBefore = policy, time.Time{}
 	if e.container.Running {

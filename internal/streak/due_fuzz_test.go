@@ -10,8 +10,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// FuzzDue runs a probe at whatever times, and holds the judge to its grid: it is never due
-// before its delay, always again after a run, and at whole periods after its first time.
+// FuzzDue runs a probe at arbitrary times. It checks that the probe is never due before its
+// delay, is due again after each run, and is due at multiples of the period.
 func FuzzDue(f *testing.F) {
 	f.Add(uint16(0), uint16(10), []byte{0, 10, 10, 37, 3})
 	f.Add(uint16(30), uint16(1), []byte{255, 0, 0, 1})
@@ -33,13 +33,13 @@ func FuzzDue(f *testing.F) {
 			due, ok := evaluator.Due()
 			switch {
 			case !ok || due.Before(first):
-				t.Fatalf("run %d: due %s, %t, and first at %s", i, due, ok, first)
+				t.Fatalf("run %d: due at %s, %t, want %s or later", i, due, ok, first)
 			case due.Sub(first)%policy.Period != 0:
-				t.Fatalf("run %d: due %s is off the grid of %s from %s", i, due, policy.Period, first)
+				t.Fatalf("run %d: due at %s, want a multiple of %s after %s", i, due, policy.Period, first)
 			case now.Before(before) && !due.Equal(before):
-				t.Fatalf("run %d: an early run moved the time from %s to %s", i, before, due)
+				t.Fatalf("run %d: early run moved the due time from %s to %s", i, before, due)
 			case !now.Before(before) && (!due.After(now) || due.Sub(now) > policy.Period):
-				t.Fatalf("run %d at %s: due %s, want within a period after it", i, now, due)
+				t.Fatalf("run %d at %s: next run due at %s, want within one period", i, now, due)
 			}
 		}
 	})

@@ -25,14 +25,14 @@ func TestDue(t *testing.T) {
 		steps     []step
 		want      float64
 	}{
-		"not before the spread of a start":   {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
-		"one period after the first run":     {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
-		"the grid holds when a run is late":  {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
-		"points that have passed are gone":   {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
-		"a point reached exactly has passed": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
-		"an early run moves nothing":         {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
-		"an edit ends the spread":            {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
-		"a restart is probed at once":        {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
+		"delayed start":              {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
+		"first run":                  {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
+		"late run":                   {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
+		"skipped runs":               {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
+		"skipped runs, exact period": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
+		"early run":                  {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
+		"edit during delayed start":  {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
+		"container restart":          {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestDue(t *testing.T) {
 				s(evaluator)
 			}
 			if due, ok := evaluator.Due(); !ok || !due.Equal(at(tc.want)) {
-				t.Errorf("due %s, %t, want %s", due, ok, at(tc.want))
+				t.Errorf("Due() = %s, %t, want %s", due, ok, at(tc.want))
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestPolicyOf(t *testing.T) {
 				InitialDelay: 5 * time.Second, Period: 7 * time.Second, SuccessThreshold: 2, FailureThreshold: 4,
 			},
 		},
-		"a bad plan can't spin": {
+		"values below the minimum": {
 			in:   corev1.Probe{InitialDelaySeconds: -1, FailureThreshold: -3},
 			want: streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 		},
@@ -66,7 +66,7 @@ func TestPolicyOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, streak.PolicyOf(&tc.in)); diff != "" {
-				t.Errorf("policy (-want +got):\n%s", diff)
+				t.Errorf("PolicyOf() (-want +got):\n%s", diff)
 			}
 		})
 	}

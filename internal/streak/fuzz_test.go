@@ -12,12 +12,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// ledger counts, without looking at the judge, what may have changed its state.
-type ledger struct {
+// model tracks the expected causes of state changes, independently of the evaluator.
+type model struct {
 	id       string
 	running  bool
 	success  bool
-	row      int
+	count    int
 	changed  bool
 	outcome  bool
 	existed  bool
@@ -25,17 +25,17 @@ type ledger struct {
 	sequence int
 }
 
-// play applies one byte of a script to a judge and to the ledger.
-func (l *ledger) play(op byte, s float64) step {
-	l.changed, l.outcome = false, op%8 < 3
+// play updates the model with one byte of a script and returns the step for the evaluator.
+func (m *model) play(op byte, s float64) step {
+	m.changed, m.outcome = false, op%8 < 3
 	switch op % 8 {
 	case 0, 1, 2:
 		ok := op%8 != 0
-		if l.running {
-			if l.row > 0 && l.success == ok {
-				l.row++
+		if m.running {
+			if m.count > 0 && m.success == ok {
+				m.count++
 			} else {
-				l.success, l.row = ok, 1
+				m.success, m.count = ok, 1
 			}
 		}
 		if ok {
@@ -43,28 +43,28 @@ func (l *ledger) play(op byte, s float64) step {
 		}
 		return failure(s, "no")
 	case 3:
-		l.sequence++
-		l.id = fmt.Sprint(l.sequence)
-		l.running, l.row, l.changed, l.existed = true, 0, true, true
-		return running(s, l.id, s)
+		m.sequence++
+		m.id = fmt.Sprint(m.sequence)
+		m.running, m.count, m.changed, m.existed = true, 0, true, true
+		return running(s, m.id, s)
 	case 4:
-		l.running, l.row, l.changed, l.existed = false, 0, true, true
-		return stopped(s, l.id, "ended")
+		m.running, m.count, m.changed, m.existed = false, 0, true, true
+		return stopped(s, m.id, "ended")
 	case 5:
-		l.running, l.row, l.changed = false, 0, l.existed
+		m.running, m.count, m.changed = false, 0, m.existed
 		return gone(s)
 	case 6:
-		l.policy.SuccessThreshold = int(op/8)%4 + 1
-		l.policy.FailureThreshold = int(op/32)%4 + 1
-		return edited(s, l.policy, false)
+		m.policy.SuccessThreshold = int(op/8)%4 + 1
+		m.policy.FailureThreshold = int(op/32)%4 + 1
+		return edited(s, m.policy, false)
 	default:
-		l.row, l.changed = 0, true
-		return edited(s, l.policy, true)
+		m.count, m.changed = 0, true
+		return edited(s, m.policy, true)
 	}
 }
 
-// FuzzEvaluator plays scripts of outcomes, container changes and edits, and holds the judge
-// to the invariants of the package comment.
+// FuzzEvaluator plays scripts of outcomes, container changes and edits. It checks the
+// invariants in the package comment.
 func FuzzEvaluator(f *testing.F) {
 	for _, seed := range []string{
 		"\x03\x01\x00\x00\x00", "\x03\x01\x04\x03\x01", "\x03\x01\x07\x00\x01", "\x05\x01\x03\x00\x05\x03",
@@ -73,47 +73,47 @@ func FuzzEvaluator(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		l := &ledger{policy: kubernetes()}
-		evaluator := streak.New(l.policy, time.Time{})
+		m := &model{policy: kubernetes()}
+		evaluator := streak.New(m.policy, time.Time{})
 		for i, op := range script {
 			before := evaluator.State().State
-			transition, changed := l.play(op, float64(i))(evaluator)
+			transition, changed := m.play(op, float64(i))(evaluator)
 			after := evaluator.State()
 			if changed != (before != after.State) || changed && (transition.From != before || transition.To != after.State) {
-				t.Fatalf("step %d: %q to %q was told as %t %+v", i, before, after.State, changed, transition)
+				t.Fatalf("step %d: %q to %q returned %t, %+v", i, before, after.State, changed, transition)
 			}
-			checkCause(t, l, i, before, after)
-			if _, due := evaluator.Due(); due != l.running && (due && l.existed || l.running) {
-				t.Fatalf("step %d: due %t while running is %t", i, due, l.running)
+			checkCause(t, m, i, before, after)
+			if _, due := evaluator.Due(); due != m.running && (due && m.existed || m.running) {
+				t.Fatalf("step %d: due = %t while running = %t", i, due, m.running)
 			}
-			if l.existed && !l.running && after.State != failed {
-				t.Fatalf("step %d: %q while the container does not run", i, after.State)
+			if m.existed && !m.running && after.State != failed {
+				t.Fatalf("step %d: state = %q while the container does not run", i, after.State)
 			}
 		}
 	})
 }
 
-// checkCause fails where the state moved without a cause, or stayed in spite of one.
-func checkCause(t *testing.T, l *ledger, i int, before v1alpha1.ProbeState, after streak.State) {
+// checkCause fails if the state changed without a cause or did not change despite one.
+func checkCause(t *testing.T, m *model, i int, before v1alpha1.ProbeState, after streak.State) {
 	t.Helper()
 	var met v1alpha1.ProbeState
 	switch {
-	case !l.running:
-	case l.success && l.row >= l.policy.SuccessThreshold:
+	case !m.running:
+	case m.success && m.count >= m.policy.SuccessThreshold:
 		met = succeeded
-	case !l.success && l.row >= l.policy.FailureThreshold:
+	case !m.success && m.count >= m.policy.FailureThreshold:
 		met = failed
 	}
 	switch {
-	case l.outcome && met != none && after.State != met:
-		t.Fatalf("step %d: still %q after %d outcomes (%t) in a row", i, after.State, l.row, l.success)
-	case before != after.State && !l.changed && after.State != met:
-		t.Fatalf("step %d: %q to %q with %d outcomes (%t) in a row", i, before, after.State, l.row, l.success)
+	case m.outcome && met != none && after.State != met:
+		t.Fatalf("step %d: state still %q after %d equal outcomes (%t)", i, after.State, m.count, m.success)
+	case before != after.State && !m.changed && after.State != met:
+		t.Fatalf("step %d: %q to %q after %d equal outcomes (%t)", i, before, after.State, m.count, m.success)
 	case before != after.State && !after.LastTransition.Equal(at(float64(i))):
-		t.Fatalf("step %d: %q to %q at %s", i, before, after.State, after.LastTransition)
+		t.Fatalf("step %d: %q to %q has the transition time %s", i, before, after.State, after.LastTransition)
 	case before != none && after.State == none:
 		t.Fatalf("step %d: %q was lost", i, before)
 	case before == none && after.State == unknown:
-		t.Fatalf("step %d: Unknown without any result before", i)
+		t.Fatalf("step %d: Unknown without an earlier result", i)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// at returns the moment s seconds into a test.
+// at returns the time s seconds after the start of a test.
 func at(s float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(s * float64(time.Second)))
 }
 
-// step is something that happens to a evaluator.
+// step is one call of the evaluator.
 type step func(*streak.Evaluator) (streak.Transition, bool)
 
 func success(s float64, message string) step {
@@ -58,7 +58,7 @@ func edited(s float64, policy streak.Policy, handler bool) step {
 	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Edited(at(s), policy, handler) }
 }
 
-// kubernetes is the policy of Kubernetes' defaults.
+// kubernetes returns the policy of a probe with the defaults of Kubernetes.
 func kubernetes() streak.Policy {
 	return streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 3}
 }
@@ -75,7 +75,7 @@ const (
 )
 
 func TestEvaluator(t *testing.T) {
-	const gonesay = "the container is not running: it does not exist"
+	const messageGone = "the container is not running: it does not exist"
 	twoOfEach := streak.Policy{Period: 10 * time.Second, SuccessThreshold: 2, FailureThreshold: 2}
 	cases := map[string]struct {
 		policy streak.Policy
@@ -85,21 +85,21 @@ func TestEvaluator(t *testing.T) {
 		final  streak.State
 		due    time.Time
 	}{
-		"nothing known, nothing said": {policy: kubernetes()},
-		"the first success": {
+		"no steps": {policy: kubernetes()},
+		"first success": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", -5), success(1, "idle")},
 			want:   []streak.Transition{{From: none, To: succeeded, Message: "idle", At: at(1)}},
 			final:  streak.State{State: succeeded, Message: "idle", LastProbe: at(1), LastTransition: at(1)},
 			due:    at(0),
 		},
-		"a failure below the threshold says nothing": {
+		"failures below the threshold": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no")},
 			final:  streak.State{LastProbe: at(2)},
 			due:    at(0),
 		},
-		"failures in a row": {
+		"failures reach the threshold": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"), failure(4, "3")},
 			want: []streak.Transition{
@@ -109,7 +109,7 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: failed, Message: "3", LastProbe: at(4), LastTransition: at(4)},
 			due:   at(0),
 		},
-		"a success in between starts the count anew": {
+		"success resets the failure count": {
 			policy: kubernetes(),
 			steps: []step{
 				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
@@ -119,7 +119,7 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: succeeded, Message: "ok again", LastProbe: at(6), LastTransition: at(1)},
 			due:   at(0),
 		},
-		"an agreeing outcome below the threshold renews the message": {
+		"equal outcome below the threshold updates the message": {
 			policy: twoOfEach,
 			steps: []step{
 				running(0, "a", 0), success(1, "1"), success(2, "2"), failure(3, "no"), success(4, "3"),
@@ -128,7 +128,7 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: succeeded, Message: "3", LastProbe: at(4), LastTransition: at(2)},
 			due:   at(0),
 		},
-		"a container that ends is Failed at once": {
+		"container ends": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), success(1, "ok"), stopped(2, "a", "exited with code 1")},
 			want: []streak.Transition{
@@ -140,19 +140,19 @@ func TestEvaluator(t *testing.T) {
 				LastProbe: at(1), LastTransition: at(2),
 			},
 		},
-		"a container seen only after its end": {
+		"container first seen after its end": {
 			policy: kubernetes(),
 			steps:  []step{stopped(2, "a", "")},
 			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(2)}},
 			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(2)},
 		},
-		"an outcome that comes after the end counts for nothing": {
+		"outcome after the end of the container": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), stopped(1, "a", ""), success(2, "late")},
 			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(1)}},
 			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(1)},
 		},
-		"a restart resets to Unknown and counts anew": {
+		"restart resets state and count": {
 			policy: kubernetes(),
 			steps: []step{
 				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
@@ -166,13 +166,13 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: failed, Message: "3", LastProbe: at(7), LastTransition: at(7)},
 			due:   at(4),
 		},
-		"a restart before any result stays without a state": {
+		"restart before the first result": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no"), running(3, "b", 3), failure(4, "no")},
 			final:  streak.State{LastProbe: at(4)},
 			due:    at(3),
 		},
-		"a crash loop is Failed throughout": {
+		"crash loop": {
 			policy: kubernetes(),
 			steps:  []step{stopped(1, "a", "exited with code 1"), stopped(5, "b", "exited with code 2")},
 			want: []streak.Transition{
@@ -182,7 +182,7 @@ func TestEvaluator(t *testing.T) {
 				State: failed, Message: "the container is not running: exited with code 2", LastTransition: at(1),
 			},
 		},
-		"a container that is created and then starts is fresh": {
+		"container starts after it was created": {
 			policy: kubernetes(),
 			steps:  []step{stopped(1, "a", "created"), running(2, "a", 2)},
 			want: []streak.Transition{
@@ -192,59 +192,59 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: unknown, Message: "the container is new: no result yet", LastTransition: at(2)},
 			due:   at(2),
 		},
-		"a container told of again changes nothing": {
+		"same container again": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), success(1, "ok"), running(2, "a", 0)},
 			want:   []streak.Transition{{From: none, To: succeeded, Message: "ok", At: at(1)}},
 			final:  streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
 			due:    at(0),
 		},
-		"a container that is yet to come is no failure": {
+		"missing container within the grace period": {
 			policy: kubernetes(),
 			steps:  []step{gone(1), gone(5), missing(10)},
 			due:    at(11),
 		},
-		"a container that does not come is one": {
+		"missing container after the grace period": {
 			policy: kubernetes(),
 			steps:  []step{gone(1), missing(11), gone(20), missing(30)},
-			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(11)}},
-			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(11)},
+			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(11)}},
+			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(11)},
 		},
-		"a container that comes late": {
+		"container starts after the grace period": {
 			policy: kubernetes(),
 			steps:  []step{gone(1), missing(11), running(20, "a", 20), success(21, "idle")},
 			want: []streak.Transition{
-				{From: none, To: failed, Message: gonesay, At: at(11)},
+				{From: none, To: failed, Message: messageGone, At: at(11)},
 				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(20)},
 				{From: unknown, To: succeeded, Message: "idle", At: at(21)},
 			},
 			final: streak.State{State: succeeded, Message: "idle", LastProbe: at(21), LastTransition: at(21)},
 			due:   at(20),
 		},
-		"a container that comes in time": {
+		"container starts within the grace period": {
 			policy: kubernetes(),
 			steps:  []step{gone(1), running(3, "a", 3), missing(11)},
 			due:    at(3),
 		},
-		"a container that was and is gone is Failed": {
+		"container removed": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), gone(1), gone(2)},
-			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(1)}},
-			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(1)},
+			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(1)}},
+			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(1)},
 		},
-		"a changed handler of a gone container stays Failed": {
+		"handler changed after the container was removed": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes(), true)},
-			want:   []streak.Transition{{From: none, To: failed, Message: gonesay, At: at(1)}},
-			final:  streak.State{State: failed, Message: gonesay, LastTransition: at(1)},
+			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(1)}},
+			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(1)},
 		},
-		"restored, and the container is the reported one": {
+		"restored, same container": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{running(0, "a", -900), failure(1, "no"), failure(2, "no")},
 			final: streak.State{State: succeeded, Message: "reported", LastProbe: at(2), LastTransition: at(-600)},
 			due:   at(0),
 		},
-		"restored, and the container has restarted since": {
+		"restored, container restarted": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{running(0, "b", -30)},
 			want: []streak.Transition{
@@ -256,13 +256,13 @@ func TestEvaluator(t *testing.T) {
 			},
 			due: at(0),
 		},
-		"restored, and the container started within the second of the report": {
+		"restored, container started within the second of the report": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{running(0, "a", -59.1)},
 			final: reported(succeeded),
 			due:   at(0),
 		},
-		"restored, and the transition is newer than the probe": {
+		"restored, transition newer than last probe": {
 			policy: kubernetes(),
 			start:  streak.State{State: failed, Message: "reported", LastProbe: at(-60), LastTransition: at(-20)},
 			steps:  []step{running(0, "a", -30)},
@@ -275,13 +275,13 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: succeeded, LastProbe: at(1)},
 			due:   at(0),
 		},
-		"restored, and the container is gone": {
+		"restored, container removed": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{gone(1)},
-			want:  []streak.Transition{{From: succeeded, To: failed, Message: gonesay, At: at(1)}},
-			final: streak.State{State: failed, Message: gonesay, LastProbe: at(-60), LastTransition: at(1)},
+			want:  []streak.Transition{{From: succeeded, To: failed, Message: messageGone, At: at(1)}},
+			final: streak.State{State: failed, Message: messageGone, LastProbe: at(-60), LastTransition: at(1)},
 		},
-		"an edit keeps the state and counts on": {
+		"edit keeps state and count": {
 			policy: kubernetes(),
 			steps: []step{
 				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
@@ -295,7 +295,7 @@ func TestEvaluator(t *testing.T) {
 			final: streak.State{State: failed, Message: "3", LastProbe: at(5), LastTransition: at(5)},
 			due:   at(4),
 		},
-		"a changed handler resets to Unknown": {
+		"handler changed": {
 			policy: kubernetes(),
 			steps: []step{
 				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
@@ -311,23 +311,23 @@ func TestEvaluator(t *testing.T) {
 			},
 			due: at(4),
 		},
-		"a changed handler without a result stays without a state": {
+		"handler changed before the first result": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), edited(4, kubernetes(), true)},
 			due:    at(4),
 		},
-		"a changed handler of a stopped container stays Failed": {
+		"handler changed after the container stopped": {
 			policy: kubernetes(),
 			steps:  []step{stopped(0, "a", ""), edited(4, kubernetes(), true)},
 			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(0)}},
 			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(0)},
 		},
-		"the initial delay counts from the container's start": {
+		"initial delay": {
 			policy: streak.Policy{InitialDelay: 30 * time.Second, Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 			steps:  []step{running(10, "a", 5)},
 			due:    at(35),
 		},
-		"an edited initial delay is in force at once": {
+		"initial delay edited": {
 			policy: streak.Policy{InitialDelay: 30 * time.Second, Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 			steps:  []step{running(10, "a", 5), edited(11, kubernetes(), false)},
 			due:    at(11),
@@ -349,7 +349,7 @@ func TestEvaluator(t *testing.T) {
 				t.Errorf("final state (-want +got):\n%s", diff)
 			}
 			if due, _ := evaluator.Due(); !due.Equal(tc.due) {
-				t.Errorf("due %s, want %s", due, tc.due)
+				t.Errorf("Due() = %s, want %s", due, tc.due)
 			}
 		})
 	}

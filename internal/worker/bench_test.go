@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// counter succeeds at once and closes done at the nth probe.
+// counter is a prober that closes done at the nth run.
 type counter struct {
 	n    int64
 	runs atomic.Int64
@@ -30,20 +30,19 @@ func (c *counter) Probe(context.Context, probe.Target) (probe.Outcome, error) {
 	return probe.Outcome{Success: true, Message: "ok"}, nil
 }
 
-// nowhere is a sink that keeps nothing.
-type nowhere struct{}
+// discard is a sink that ignores all changes.
+type discard struct{}
 
-func (nowhere) ProbeChanged(worker.Change) {}
-func (nowhere) ProbeGone(probeid.Key)      {}
+func (discard) ProbeChanged(worker.Change) {}
+func (discard) ProbeGone(probeid.Key)      {}
 
-// BenchmarkWorker runs a thousand probes that are always due, as fast as the worker goes:
-// what one probe costs beside its own work. The floor is the same number of probes in a
-// plain loop, each in a goroutine of its own.
+// BenchmarkWorker runs 1,000 probes that are always due, and measures the overhead per run.
+// It compares with a plain loop that runs each probe in its own goroutine.
 func BenchmarkWorker(b *testing.B) {
 	b.ReportAllocs()
 	c := &counter{n: int64(b.N), done: make(chan struct{})}
 	w := worker.New(worker.Options{
-		Prober: c, Sink: nowhere{}, Observe: func(worker.Run) {}, Rand: func() float64 { return 0 },
+		Prober: c, Sink: discard{}, Observe: func(worker.Run) {}, Rand: func() float64 { return 0 },
 	})
 	var probes []worker.Task
 	for i := range 1000 {

@@ -23,28 +23,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// prober answers as told, after as long as told, and notes when it was asked.
+// prober records its runs. Function result returns the duration and result of the nth run.
 type prober struct {
 	start time.Time
 
-	mu     sync.Mutex
-	answer func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
-	runs   map[string][]string
-	flying map[string]int
-	most   map[string]int
+	mu       sync.Mutex
+	result   func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
+	runs     map[string][]string
+	inFlight map[string]int
+	most     map[string]int
 }
 
 func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	name := target.Exec.Command[0]
 	p.mu.Lock()
 	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
-	p.flying[name]++
-	p.most[name] = max(p.most[name], p.flying[name])
-	took, outcome, err := p.answer(target, len(p.runs[name]))
+	p.inFlight[name]++
+	p.most[name] = max(p.most[name], p.inFlight[name])
+	took, outcome, err := p.result(target, len(p.runs[name]))
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		p.flying[name]--
+		p.inFlight[name]--
 		p.mu.Unlock()
 	}()
 	select {
@@ -63,41 +63,41 @@ type bench struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	told     []string
+	changes  []string
 	observed int
 }
 
-// ProbeChanged notes transitions, as seconds, name and states.
+// ProbeChanged records transitions: time, name and states.
 func (b *bench) ProbeChanged(change worker.Change) {
 	key, state, transition := change.Key, change.State, change.Transition
 	if transition == nil {
 		return
 	}
 	if state.State != transition.To {
-		b.t.Errorf("told of a change to %q while the state is %q", transition.To, state.State)
+		b.t.Errorf("transition to %q, but the state is %q", transition.To, state.State)
 	}
-	b.told = append(b.told, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
+	b.changes = append(b.changes, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
 }
 
 func (b *bench) ProbeGone(key probeid.Key) {
-	b.told = append(b.told, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
+	b.changes = append(b.changes, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
 }
 
-// newBench starts a worker whose first runs are spread by the factor spread. Its probes
-// succeed at once, unless the test says otherwise.
+// newBench starts a worker whose first runs are delayed by spread, a fraction of the
+// period. By default, its probes succeed immediately.
 func newBench(t *testing.T, spread float64) *bench {
 	return newBenchWith(t, spread, func(p *prober) probe.Prober { return p })
 }
 
-// newBenchWith starts a worker around another prober.
+// newBenchWith starts a worker with a wrapped prober.
 func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &bench{t: t, cancel: cancel, done: make(chan struct{}), prober: &prober{
-		start:  time.Now(),
-		runs:   map[string][]string{},
-		flying: map[string]int{},
-		most:   map[string]int{},
-		answer: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+		start:    time.Now(),
+		runs:     map[string][]string{},
+		inFlight: map[string]int{},
+		most:     map[string]int{},
+		result: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
 			return 0, probe.Outcome{Success: true}, nil
 		},
 	}}
@@ -111,7 +111,7 @@ func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober)
 	return b
 }
 
-// stop ends the worker and returns how long that took.
+// stop stops the worker and returns how long that took.
 func (b *bench) stop() time.Duration {
 	start := time.Now()
 	b.cancel()
@@ -119,14 +119,14 @@ func (b *bench) stop() time.Duration {
 	return time.Since(start)
 }
 
-// plan puts probes in force and waits until they are.
+// plan sets the plan and waits until it is in force.
 func (b *bench) plan(probes ...worker.Task) {
 	inForce := make(chan struct{})
 	b.SetPlan(probes, func() { close(inForce) })
 	<-inForce
 }
 
-// pass lets time go by.
+// pass advances the time.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -134,7 +134,8 @@ func pass(d time.Duration) {
 
 func container() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "uid", Name: "main"} }
 
-// planned is a probe named after its command, with a period of ten seconds.
+// planned returns the task of a probe that is named after its command. Its period is ten
+// seconds.
 func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	p := worker.Task{
 		Key:     probeid.Key{ContainerKey: container(), ID: probeid.ID{Marker: "m", Probe: name}},
@@ -148,7 +149,7 @@ func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	return p
 }
 
-// runs tells the worker of a run of the container that has started at now.
+// containerRuns starts a run of the container.
 func (b *bench) containerRuns(id string) {
 	b.ContainerChanged(container(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
 	b.ContainersSynced()

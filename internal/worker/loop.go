@@ -14,12 +14,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// loop is what the worker's goroutine owns.
+// loop is the state that the worker's goroutine owns.
 type loop struct {
 	options Options
 	post    func(job func(now time.Time))
 
-	// planned is whether there has been a plan, synced whether all containers are known.
+	// planned reports whether there was a plan, synced whether all containers are known.
 	planned, synced bool
 	entries         map[probeid.Key]*entry
 	members         map[probeid.ContainerKey]map[probeid.Key]*entry
@@ -32,7 +32,8 @@ type loop struct {
 type entry struct {
 	task      Task
 	evaluator *streak.Evaluator
-	// due and index are its place in the queue; index is -1 while it is not in it.
+	// due and index are the entry's position in the queue. The index is -1 if it is not
+	// in the queue.
 	due   time.Time
 	index int
 }
@@ -40,7 +41,7 @@ type entry struct {
 // flight is one run of a probe.
 type flight struct {
 	cancel context.CancelFunc
-	// stale marks a run that asks what no longer is the question.
+	// stale is set if the result no longer applies.
 	stale bool
 }
 
@@ -67,7 +68,7 @@ func (l *loop) setPlan(now time.Time, tasks []Task) {
 	}
 }
 
-// add takes a probe into the plan.
+// add adds a probe to the plan.
 func (l *loop) add(now time.Time, task *Task, first bool) {
 	notBefore := now
 	if first {
@@ -85,10 +86,10 @@ func (l *loop) add(now time.Time, task *Task, first bool) {
 	}
 }
 
-// edit puts the difference between two plans of one probe in force.
+// edit applies the changes of one probe.
 func (l *loop) edit(now time.Time, e *entry, task *Task) {
-	// What could not be run, such as a plan of OpenKruise's without its defaults, is no
-	// other question than what is made of it.
+	// If the previous task could not run, for example because OpenKruise wrote a plan
+	// without defaults, the handler does not count as changed: the state remains valid.
 	handler := e.task.Target.Handler != "" && !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
 	moved := e.task.PodIP != task.PodIP
 	timed := e.task.Target.Timeout != task.Target.Timeout
@@ -146,7 +147,7 @@ func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
 	}
 }
 
-// resolve tells a judge what is known of its container.
+// resolve updates an evaluator with the newest run of its container.
 func (l *loop) resolve(now time.Time, e *entry) {
 	key, before := e.task.Key, e.evaluator.Container()
 	var transition streak.Transition
@@ -165,7 +166,7 @@ func (l *loop) resolve(now time.Time, e *entry) {
 	l.enqueue(e)
 }
 
-// discard makes sure that a run in flight counts for nothing, and ends it.
+// discard cancels the run in flight, if any, and ignores its result.
 func (l *loop) discard(key probeid.Key) {
 	if f, found := l.inFlight[key]; found {
 		f.stale = true
@@ -173,8 +174,8 @@ func (l *loop) discard(key probeid.Key) {
 	}
 }
 
-// enqueue puts a probe into its place in the queue, or takes it out while it has no time
-// or a run in flight.
+// enqueue updates the position of a probe in the queue. It removes the probe while it is
+// not due or has a run in flight.
 func (l *loop) enqueue(e *entry) {
 	due, ok := e.evaluator.Due()
 	if _, busy := l.inFlight[e.task.Key]; !ok || busy {
@@ -184,7 +185,7 @@ func (l *loop) enqueue(e *entry) {
 	l.queue.put(e, due)
 }
 
-// untilDue returns how long there is nothing to start.
+// untilDue returns the time until the next probe is due.
 func (l *loop) untilDue() time.Duration {
 	e := l.queue.first()
 	if e == nil {
@@ -193,7 +194,7 @@ func (l *loop) untilDue() time.Duration {
 	return max(time.Until(e.due), 0)
 }
 
-// startDue starts every run that is due, and gives up on containers that are overdue.
+// startDue starts every run that is due and handles containers that are overdue.
 func (l *loop) startDue(ctx context.Context) {
 	now := time.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
@@ -211,14 +212,14 @@ func (l *loop) startDue(ctx context.Context) {
 	}
 }
 
-// missing tells a judge that its container has not come in time.
+// missing handles a container that does not exist in time.
 func (l *loop) missing(now time.Time, e *entry) {
 	if transition, changed := e.evaluator.Missing(now); changed {
 		l.announce(e, &transition)
 	}
 }
 
-// start runs a probe once, in a goroutine that ends with it.
+// start runs a probe once, in its own goroutine.
 func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &flight{cancel: cancel}
@@ -234,7 +235,7 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	}()
 }
 
-// landed takes in a run that has ended.
+// landed handles a run that has ended.
 func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	delete(l.inFlight, run.Key)
 	e, planned := l.entries[run.Key]

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// queue orders probes by when they are due.
+// queue orders probes by the time that they are due.
 type queue struct{ heap entries }
 
-// first returns the probe that is due first, or nil.
+// first returns the probe that is due next, or nil.
 func (q *queue) first() *entry {
 	if len(q.heap) == 0 {
 		return nil
@@ -19,7 +19,7 @@ func (q *queue) first() *entry {
 	return q.heap[0]
 }
 
-// put gives a probe its place, whether it has one already or not.
+// put adds a probe, or moves it if it is in the queue.
 func (q *queue) put(e *entry, due time.Time) {
 	e.due = due
 	if e.index >= 0 {
@@ -29,7 +29,7 @@ func (q *queue) put(e *entry, due time.Time) {
 	heap.Push(&q.heap, e)
 }
 
-// remove takes a probe out, if it is in.
+// remove removes a probe if it is in the queue.
 func (q *queue) remove(e *entry) {
 	if e.index >= 0 {
 		heap.Remove(&q.heap, e.index)

@@ -1,14 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker runs the probes of a plan. One goroutine, the loop, owns every judge and
-// the queue of what is due; each run of a probe gets a goroutine of its own for as long as
-// it takes. So nothing here is shared or locked, an idle probe costs no goroutine and no
-// timer, and a slow probe holds up nobody but itself.
+// Package worker runs the probes of a plan. The loop, one goroutine, owns the evaluators
+// and the queue of due probes. Each run of a probe has its own goroutine. Nothing is shared
+// or locked, an idle probe needs no goroutine and no timer, and a slow probe delays only
+// itself.
 //
-// A probe has at most one run in flight. A run that began before its container, its
-// handler, its address or its timeout changed is cancelled, and whatever it says counts
-// for nothing.
+// A probe has at most one run in flight. If the container, handler, address or timeout of
+// the probe changes, the run is cancelled and its result is ignored.
 package worker
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// drainTimeout bounds how long Run waits, once it is cancelled, for probers that do not
-// heed their context.
+// drainTimeout is how long Run waits after its cancellation for probers that ignore their
+// context.
 const drainTimeout = 2 * time.Second
 
 // Sink receives what becomes of the probes. The loop calls it, so it must not block. All
@@ -79,13 +78,13 @@ type Run struct {
 	Pod types.NamespacedName
 	// Handler is the kind of the probe.
 	Handler probe.Handler
-	// Duration is how long it took, the wait for a free place included.
+	// Duration is how long it took, including the wait for a free slot.
 	Duration time.Duration
-	// Outcome is what it said, where Err is nil.
+	// Outcome is the result if Err is nil.
 	Outcome probe.Outcome
-	// Streak is how many outcomes in a row, this one counted, have said the same.
+	// Streak is how many equal outcomes there were in a row, including this one.
 	Streak int
-	// Err says why nothing could be told.
+	// Err is why the result is unknown.
 	Err error
 }
 
@@ -93,17 +92,17 @@ type Run struct {
 type Options struct {
 	// Prober runs the probes. It is called from many goroutines at once.
 	Prober probe.Prober
-	// Sink takes in the states.
+	// Sink receives the states.
 	Sink Sink
-	// Observe is told of every run that was not cancelled, from the loop.
+	// Observe receives every run that was not cancelled. The loop calls it.
 	Observe func(Run)
-	// Rand returns a number in [0,1), by which the first runs of the first plan are
-	// spread over a period.
+	// Rand returns a number in [0,1). It spreads the first runs of the first plan over a
+	// period.
 	Rand func() float64
 }
 
-// Worker follows a plan. Its methods other than Run are safe for concurrent use, return
-// at once, and take effect in the order of their calls.
+// Worker runs the probes of a plan. Its methods except Run are safe for concurrent use,
+// return immediately, and take effect in the order of the calls.
 type Worker struct {
 	options Options
 	inbox   *inbox.Inbox
@@ -124,10 +123,10 @@ func New(options Options) *Worker {
 	return w
 }
 
-// SetPlan replaces the plan. Probes that it shares with the one before keep their states;
-// edits are in force at once. The probes of the first plan start spread over a period,
-// those that later plans add start at once. The loop calls inForce when the plan stands
-// and the sink has been told of all that it changes.
+// SetPlan replaces the plan. Probes that are also in the previous plan keep their states,
+// and edits take effect immediately. The first runs of the first plan are spread over a
+// period; probes that later plans add start immediately. When the plan is in force and the
+// sink has received all changes, the loop calls inForce.
 func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 	w.inbox.Post(func(now time.Time) {
 		w.loop.setPlan(now, tasks)
@@ -135,24 +134,24 @@ func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 	})
 }
 
-// ContainerChanged tells what the runtime says of a container.
+// ContainerChanged sets the newest run of a container.
 func (w *Worker) ContainerChanged(id probeid.ContainerKey, c streak.ContainerRun) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerChanged(now, id, c) })
 }
 
-// ContainerGone tells that the runtime no longer has a container.
+// ContainerGone removes a container that the runtime no longer has.
 func (w *Worker) ContainerGone(id probeid.ContainerKey) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerGone(now, id) })
 }
 
-// ContainersSynced tells that every container there is has been told of. Nothing is
-// probed, and no container held to be gone or stopped, before that.
+// ContainersSynced reports that all existing containers are known. Before this call, the
+// worker runs no probes and no container counts as stopped or gone.
 func (w *Worker) ContainersSynced() {
 	w.inbox.Post(func(now time.Time) { w.loop.sync(now) })
 }
 
-// Run runs the probes until ctx ends, and then cancels and awaits those in flight. It is
-// called once.
+// Run runs the probes until ctx ends. Then it cancels the runs in flight and waits for
+// them. It must be called only once.
 func (w *Worker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -22,20 +22,21 @@ func TestWorker(t *testing.T) {
 	cases := map[string]struct {
 		spread float64
 		play   func(b *bench)
-		runs   map[string][]string
-		told   []string
+		// runs are the expected runs of each command, changes the expected transitions.
+		runs    map[string][]string
+		changes []string
 	}{
-		"the first plan is spread over a period": {
+		"first plan spread over a period": {
 			spread: 0.4,
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(15 * time.Second)
 			},
-			runs: map[string][]string{"p": {"4s a", "14s a"}},
-			told: []string{"4s p >Succeeded"},
+			runs:    map[string][]string{"p": {"4s a", "14s a"}},
+			changes: []string{"4s p >Succeeded"},
 		},
-		"a probe that joins later starts at once": {
+		"probe of later plan": {
 			spread: 0.4,
 			play: func(b *bench) {
 				b.containerRuns("a")
@@ -44,26 +45,26 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p"))
 				pass(5 * time.Second)
 			},
-			runs: map[string][]string{"p": {"1s a"}},
-			told: []string{"1s p >Succeeded"},
+			runs:    map[string][]string{"p": {"1s a"}},
+			changes: []string{"1s p >Succeeded"},
 		},
-		"nothing before the containers are known": {
+		"containers not synced": {
 			play: func(b *bench) {
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
 				b.ContainerChanged(container(), streak.ContainerRun{ID: "a"})
 				pass(time.Minute)
 			},
 		},
-		"a restored state whose container is gone": {
+		"restored state, container removed": {
 			play: func(b *bench) {
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
 				pass(time.Second)
 				b.ContainersSynced()
 				pass(time.Minute)
 			},
-			told: []string{"1s p Succeeded>Failed"},
+			changes: []string{"1s p Succeeded>Failed"},
 		},
-		"a restored state is no news": {
+		"restored state, same result": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
@@ -71,36 +72,36 @@ func TestWorker(t *testing.T) {
 			},
 			runs: map[string][]string{"p": {"0s a"}},
 		},
-		"a container that comes in time": {
+		"container starts within the grace period": {
 			play: func(b *bench) {
 				b.ContainersSynced()
 				b.plan(planned("p"))
 				pass(streak.StartGrace - time.Second)
 				b.containerRuns("a")
 			},
-			runs: map[string][]string{"p": {"9s a"}},
-			told: []string{"9s p >Succeeded"},
+			runs:    map[string][]string{"p": {"9s a"}},
+			changes: []string{"9s p >Succeeded"},
 		},
-		"a container that comes late": {
+		"container starts after the grace period": {
 			play: func(b *bench) {
 				b.ContainersSynced()
 				b.plan(planned("p"))
 				pass(time.Minute)
 				b.containerRuns("a")
 			},
-			runs: map[string][]string{"p": {"1m0s a"}},
-			told: []string{"10s p >Failed", "1m0s p Failed>Unknown", "1m0s p Unknown>Succeeded"},
+			runs:    map[string][]string{"p": {"1m0s a"}},
+			changes: []string{"10s p >Failed", "1m0s p Failed>Unknown", "1m0s p Unknown>Succeeded"},
 		},
-		"an initial delay": {
+		"initial delay": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p", func(p *worker.Task) { p.Policy.InitialDelay = 3 * time.Second }))
 				pass(5 * time.Second)
 			},
-			runs: map[string][]string{"p": {"3s a"}},
-			told: []string{"3s p >Succeeded"},
+			runs:    map[string][]string{"p": {"3s a"}},
+			changes: []string{"3s p >Succeeded"},
 		},
-		"an edited period is in force at once": {
+		"period edited": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -108,10 +109,10 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", period(2*time.Second)))
 				pass(3 * time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "4s a", "6s a"}},
-			told: []string{"0s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "4s a", "6s a"}},
+			changes: []string{"0s p >Succeeded"},
 		},
-		"the same plan again disturbs nothing": {
+		"same plan again": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -119,12 +120,12 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p"))
 				pass(7 * time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "10s a"}},
-			told: []string{"0s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}},
+			changes: []string{"0s p >Succeeded"},
 		},
-		"a changed handler starts over, and the run under way is discarded": {
+		"handler changed during a run": {
 			play: func(b *bench) {
-				b.answer = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					if target.Exec.Command[0] == "p" && n == 2 {
 						return 5 * time.Second, probe.Outcome{}, nil
 					}
@@ -136,10 +137,10 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", command("other")))
 				pass(8 * time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
-			told: []string{"0s p >Succeeded", "11s p Succeeded>Unknown", "11s p Unknown>Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
+			changes: []string{"0s p >Succeeded", "11s p Succeeded>Unknown", "11s p Unknown>Succeeded"},
 		},
-		"a moved pod is asked anew and keeps its state": {
+		"pod IP changed": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -147,12 +148,12 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
 				pass(time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "1s a"}},
-			told: []string{"0s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			changes: []string{"0s p >Succeeded"},
 		},
-		"a restart, and the run under way is discarded": {
+		"container restarts during a run": {
 			play: func(b *bench) {
-				b.answer = slow(3 * time.Second)
+				b.result = slow(3 * time.Second)
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(11 * time.Second)
@@ -162,11 +163,11 @@ func TestWorker(t *testing.T) {
 				pass(4 * time.Second)
 			},
 			runs: map[string][]string{"p": {"0s a", "10s a", "15s b"}},
-			told: []string{
+			changes: []string{
 				"3s p >Succeeded", "11s p Succeeded>Failed", "15s p Failed>Unknown", "18s p Unknown>Succeeded",
 			},
 		},
-		"a container removed": {
+		"container removed": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -174,12 +175,12 @@ func TestWorker(t *testing.T) {
 				b.ContainerGone(container())
 				pass(time.Minute)
 			},
-			runs: map[string][]string{"p": {"0s a"}},
-			told: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
 		},
-		"another timeout ends the run under the old one": {
+		"timeout edited during a run": {
 			play: func(b *bench) {
-				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					if n == 1 {
 						return time.Hour, probe.Outcome{}, nil
 					}
@@ -191,22 +192,22 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", timeout(time.Second)))
 				pass(time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "5s a"}},
-			told: []string{"5s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "5s a"}},
+			changes: []string{"5s p >Succeeded"},
 		},
-		"a probe that leaves the plan stops": {
+		"probe removed from the plan": {
 			play: func(b *bench) {
-				b.answer = slow(3 * time.Second)
+				b.result = slow(3 * time.Second)
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(time.Second)
 				b.plan()
 				pass(time.Minute)
 			},
-			runs: map[string][]string{"p": {"0s a"}},
-			told: []string{"1s p gone"},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"1s p gone"},
 		},
-		"a probe that leaves and comes back has no state": {
+		"probe removed and added again": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -216,10 +217,10 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p"))
 				pass(time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "2s a"}},
-			told: []string{"0s p >Succeeded", "1s p gone", "2s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "2s a"}},
+			changes: []string{"0s p >Succeeded", "1s p gone", "2s p >Succeeded"},
 		},
-		"a probe that comes late starts at once, from its restored state": {
+		"probe of later plan with restored state": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan()
@@ -229,10 +230,10 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", restored(v1alpha1.ProbeUnknown)))
 				pass(time.Second)
 			},
-			runs: map[string][]string{"p": {"1s a"}},
-			told: []string{"1s p Failed>Succeeded"},
+			runs:    map[string][]string{"p": {"1s a"}},
+			changes: []string{"1s p Failed>Succeeded"},
 		},
-		"a probe without a target is not run, and its state goes with the container": {
+		"probe without a target": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probe.Target{} }))
@@ -248,12 +249,12 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", command("other")))
 				pass(time.Second)
 			},
-			runs: map[string][]string{"p": {"27s b"}, "other": {"43s b"}},
-			told: []string{"25s p Succeeded>Failed", "26s p Failed>Unknown", "27s p Unknown>Succeeded"},
+			runs:    map[string][]string{"p": {"27s b"}, "other": {"43s b"}},
+			changes: []string{"25s p Succeeded>Failed", "26s p Failed>Unknown", "27s p Unknown>Succeeded"},
 		},
-		"an overrun is followed by one run, not by all it delayed": {
+		"run longer than the period": {
 			play: func(b *bench) {
-				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					if n == 1 {
 						return 35 * time.Second, probe.Outcome{Success: true}, nil
 					}
@@ -263,12 +264,12 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p"))
 				pass(55 * time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
-			told: []string{"35s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
+			changes: []string{"35s p >Succeeded"},
 		},
-		"a slow probe holds up nobody else": {
+		"slow probe next to another probe": {
 			play: func(b *bench) {
-				b.answer = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
 					if target.Exec.Command[0] == "slow" {
 						return time.Hour, probe.Outcome{}, nil
 					}
@@ -278,14 +279,14 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("slow"), planned("p"))
 				pass(25 * time.Second)
 			},
-			runs: map[string][]string{"slow": {"0s a"}, "p": {"0s a", "10s a", "20s a"}},
-			told: []string{"0s p >Succeeded"},
+			runs:    map[string][]string{"slow": {"0s a"}, "p": {"0s a", "10s a", "20s a"}},
+			changes: []string{"0s p >Succeeded"},
 		},
-		"an error changes nothing": {
+		"unknown result": {
 			play: func(b *bench) {
-				b.answer = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					if n == 2 {
-						return 0, probe.Outcome{}, errors.New("the runtime is away")
+						return 0, probe.Outcome{}, errors.New("runtime unavailable")
 					}
 					return 0, probe.Outcome{Success: n == 1}, nil
 				}
@@ -293,8 +294,8 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p"))
 				pass(25 * time.Second)
 			},
-			runs: map[string][]string{"p": {"0s a", "10s a", "20s a"}},
-			told: []string{"0s p >Succeeded", "20s p Succeeded>Failed"},
+			runs:    map[string][]string{"p": {"0s a", "10s a", "20s a"}},
+			changes: []string{"0s p >Succeeded", "20s p Succeeded>Failed"},
 		},
 	}
 	for name, tc := range cases {
@@ -309,12 +310,12 @@ func TestWorker(t *testing.T) {
 				if diff := cmp.Diff(tc.runs, b.runs); diff != "" {
 					t.Errorf("runs (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(tc.told, b.told); diff != "" {
-					t.Errorf("told (-want +got):\n%s", diff)
+				if diff := cmp.Diff(tc.changes, b.changes); diff != "" {
+					t.Errorf("changes (-want +got):\n%s", diff)
 				}
 				for name, most := range b.most {
 					if most > 1 {
-						t.Errorf("%d runs of %s at once", most, name)
+						t.Errorf("%d concurrent runs of %s, want 1", most, name)
 					}
 				}
 			})
@@ -322,7 +323,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// A cancelled run may still take a while to end. The next one waits for it.
+// TestOneRunInFlight checks that the next run waits for a cancelled run that has not ended.
 func TestOneRunInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stubborn *stubbornProber
@@ -337,29 +338,29 @@ func TestOneRunInFlight(t *testing.T) {
 		b.plan()
 		b.plan(planned("p"))
 		pass(30 * time.Second)
-		if stubborn.atOnce != 1 || stubborn.count != 2 {
-			t.Errorf("%d runs, %d at once, want 2 and 1", stubborn.count, stubborn.atOnce)
+		if stubborn.most != 1 || stubborn.count != 2 {
+			t.Errorf("%d runs, at most %d concurrent, want 2 and 1", stubborn.count, stubborn.most)
 		}
 		b.stop()
 		pass(time.Minute)
 	})
 }
 
-// stubbornProber takes twenty seconds and does not heed its context.
+// stubbornProber takes twenty seconds and ignores its context.
 type stubbornProber struct {
 	*prober
-	now, atOnce, count int
+	running, most, count int
 }
 
 func (p *stubbornProber) Probe(context.Context, probe.Target) (probe.Outcome, error) {
 	p.mu.Lock()
-	p.now++
+	p.running++
 	p.count++
-	p.atOnce = max(p.atOnce, p.now)
+	p.most = max(p.most, p.running)
 	p.mu.Unlock()
 	<-time.After(20 * time.Second)
 	p.mu.Lock()
-	p.now--
+	p.running--
 	p.mu.Unlock()
 	return probe.Outcome{Success: true}, nil
 }
@@ -369,22 +370,22 @@ func TestStop(t *testing.T) {
 		prober func(*prober) probe.Prober
 		within time.Duration
 	}{
-		"runs that heed their context": {func(p *prober) probe.Prober { return p }, 0},
-		"runs that do not":             {func(p *prober) probe.Prober { return &stubbornProber{prober: p} }, 2 * time.Second},
+		"runs end with their context": {func(p *prober) probe.Prober { return p }, 0},
+		"runs ignore their context":   {func(p *prober) probe.Prober { return &stubbornProber{prober: p} }, 2 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBenchWith(t, 0, tc.prober)
-				b.answer = slow(time.Hour)
+				b.result = slow(time.Hour)
 				b.containerRuns("a")
 				b.plan(planned("p"), planned("q"), planned("r"))
 				pass(time.Second)
 				if took := b.stop(); took > tc.within {
 					t.Errorf("stopped after %s, want within %s", took, tc.within)
 				}
-				if len(b.told) > 0 || b.observed > 0 {
-					t.Errorf("cancelled runs were told of: %v, %d observed", b.told, b.observed)
+				if len(b.changes) > 0 || b.observed > 0 {
+					t.Errorf("cancelled runs caused changes %v, %d observed runs", b.changes, b.observed)
 				}
 				pass(time.Minute)
 			})
