@@ -11,9 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -21,16 +19,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 func reader(t *testing.T, serverless bool, objects ...client.Object) view.Reader {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	return view.Reader{
-		Client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		Client:   fakeapi.Client(t, objects...).Build(),
 		Compiler: plan.NewCompiler(),
 		Options:  view.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
 	}

@@ -124,52 +124,42 @@ func (s summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 
 func (s summary) resolved(order map[string]int) finding {
 	if len(s.problems) == 0 {
-		return finding{Condition: metav1.Condition{
-			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionTrue, Reason: reasonResolved,
-			Message: "All probes can run in all matched pods.",
-		}}
+		return fine(v1alpha1.ConditionProbesResolved, reasonResolved, "All probes can run in all matched pods.")
 	}
 	problems := slices.SortedFunc(maps.Keys(s.problems), func(a, b problem) int {
 		return cmp.Or(order[a.probe]-order[b.probe], strings.Compare(string(a.reason), string(b.reason)))
 	})
-	return finding{
-		cause: fmt.Sprint(problems),
-		Condition: metav1.Condition{
-			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: string(problems[0].reason),
-			Message: message(problems, s.problems, s.matched),
-		},
-	}
+	return wrong(v1alpha1.ConditionProbesResolved, string(problems[0].reason),
+		fmt.Sprint(problems), message(problems, s.problems, s.matched))
 }
 
 func (s summary) exclusive(order map[string]int) finding {
 	if len(s.conflicts) == 0 {
-		return finding{Condition: metav1.Condition{
-			Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionTrue, Reason: reasonExclusive,
-			Message: "No conflicting marks.",
-		}}
+		return fine(v1alpha1.ConditionMarksExclusive, reasonExclusive, "No conflicting marks.")
 	}
 	conflicts := slices.SortedFunc(maps.Keys(s.conflicts), func(a, b conflict) int {
 		return cmp.Or(order[a.loser]-order[b.loser], strings.Compare(a.key.String(), b.key.String()),
 			strings.Compare(a.winner.String(), b.winner.String()))
 	})
-	return finding{
-		cause: fmt.Sprint(conflicts),
-		Condition: metav1.Condition{
-			Type: v1alpha1.ConditionMarksExclusive, Status: metav1.ConditionFalse, Reason: reasonKeyConflict,
-			Message: message(conflicts, s.conflicts, s.matched),
-		},
-	}
+	return wrong(v1alpha1.ConditionMarksExclusive, reasonKeyConflict,
+		fmt.Sprint(conflicts), message(conflicts, s.conflicts, s.matched))
 }
 
 // invalid returns the condition of a marker that does not compile.
 func invalid(err error) finding {
-	return finding{
-		cause: err.Error(),
-		Condition: metav1.Condition{
-			Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: reasonInvalid,
-			Message: err.Error(),
-		},
-	}
+	return wrong(v1alpha1.ConditionProbesResolved, reasonInvalid, err.Error(), err.Error())
+}
+
+func fine(conditionType, reason, message string) finding {
+	return finding{Condition: metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+	}}
+}
+
+func wrong(conditionType, reason, cause, message string) finding {
+	return finding{cause: cause, Condition: metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	}}
 }
 
 // maxMessage is the API server's limit for the message of a condition.

@@ -13,11 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -26,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // recorded records the writes of plans.
@@ -51,12 +50,8 @@ func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
 
 func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Reconciler, *record.FakeRecorder) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	reader := func(objects []client.Object) client.Reader {
-		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		return fakeapi.Client(t, objects...).
 			WithIndex(&corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
 				pod, ok := object.(*corev1.Pod)
 				if !ok {

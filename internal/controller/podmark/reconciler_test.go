@@ -12,10 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -25,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // recorded records the labels that are applied to pods, and the keys that are removed.
@@ -50,14 +49,10 @@ func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (st
 
 func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{
 		Reader: view.Reader{
-			Client:   fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(cached...).Build(),
+			Client:   fakeapi.Client(t, cached...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Pods: pods, Metrics: counters, Now: time.Now,

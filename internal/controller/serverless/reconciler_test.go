@@ -12,11 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -25,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 const handed = `[{"name":"Idle","containerName":"main","probe":{"exec":{"command":["/probe"]}},"podConditionType":"game.io/idle"}]`
@@ -42,13 +41,9 @@ func (r *recorded) Handover(_ context.Context, _ *corev1.Pod, annotations server
 
 func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	return New(Options{
 		Reader: view.Reader{
-			Client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build(),
+			Client:   fakeapi.Client(t, cached...).Build(),
 			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		},
 		Pods: pods,

@@ -1,0 +1,28 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fakeapi starts fake clients. It is separate from builders so that tests without a client
+// do not compile client-go.
+package fakeapi
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// Client starts a fake client that has the objects.
+func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		tb.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+}
