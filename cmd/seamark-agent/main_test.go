@@ -4,63 +4,40 @@
 package main
 
 import (
-	"io"
 	"net"
-	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/internal/command/commandtest"
 )
 
-func TestBadFlags(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+func TestInvalidFlags(t *testing.T) {
+	used, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = taken.Close() })
-	cases := map[string]struct {
-		args []string
-		want []string
-	}{
-		"no node name":           {nil, []string{"--node-name", "NODE_NAME"}},
-		"a node name that isn't": {[]string{"--node-name=Node 1"}, []string{"--node-name=\"Node 1\"", "lower case"}},
-		"no place for an exec":   {[]string{"--node-name=n", "--exec-concurrency=0"}, []string{"--exec-concurrency=0", "1 to 1024"}},
-		"too quiet":              {[]string{"--node-name=n", "-v=-1"}, []string{"--v=-1", "0 to 10"}},
-		"no such kubeconfig":     {[]string{"--node-name=n", "--kubeconfig=/nowhere"}, []string{"--kubeconfig=\"/nowhere\"", "no such file"}},
-		"an address that is taken": {
-			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=" + taken.Addr().String()},
-			[]string{"metrics.bindAddress \"" + taken.Addr().String(), "want a free address and port"},
+	t.Cleanup(func() { _ = used.Close() })
+	t.Setenv("NODE_NAME", "")
+	commandtest.Reject(t, newCommand, map[string]commandtest.Case{
+		"no node name":              {nil, {"--node-name", "NODE_NAME"}},
+		"invalid node name":         {{"--node-name=Node 1"}, {"--node-name=\"Node 1\"", "lower case"}},
+		"exec concurrency 0":        {{"--node-name=n", "--exec-concurrency=0"}, {"--exec-concurrency=0", "between 1 and 1024"}},
+		"negative verbosity":        {{"--node-name=n", "-v=-1"}, {"--v=-1", "between 0 and 10"}},
+		"missing kubeconfig":        {{"--node-name=n", "--kubeconfig=/nowhere"}, {"--kubeconfig=\"/nowhere\"", "no such file"}},
+		"missing file":              {{"--node-name=n", "--config=/nowhere"}, {"--config=\"/nowhere\"", "no such file"}},
+		"unknown log format":        {{"--node-name=n", "--logging-format=prose"}, {"--logging-format=\"prose\"", "\"text\", \"json\""}},
+		"positional argument":       {{"now"}, {"now"}},
+		"profiles on all addresses": {{"--node-name=n", "--pprof-bind-address=:6060"}, {"--pprof-bind-address=\":6060\"", "loopback"}},
+		"address in use": {
+			{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=" + used.Addr().String()},
+			{"metrics.bindAddress \"" + used.Addr().String(), "must be a free address and port"},
 		},
-		"an address that is none": {
-			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=here"},
-			[]string{"--metrics-bind-address=\"here\"", "host:port, :port or 0"},
+		"invalid address": {
+			{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=here"},
+			{"--metrics-bind-address=\"here\"", "host:port, :port or 0"},
 		},
-		"profiles for everybody": {
-			[]string{"--node-name=n", "--pprof-bind-address=:6060"},
-			[]string{"--pprof-bind-address=\":6060\"", "loopback"},
+		"invalid endpoint": {
+			{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=0", "--cri-endpoint=tcp://x"},
+			{"--cri-endpoint", "tcp://x", "unix:///path"},
 		},
-		"no such file":   {[]string{"--node-name=n", "--config=/nowhere"}, []string{"--config=\"/nowhere\"", "no such file"}},
-		"a log in prose": {[]string{"--node-name=n", "--logging-format=prose"}, []string{"--logging-format=\"prose\"", "\"text\", \"json\""}},
-		"an endpoint that is none": {
-			[]string{"--node-name=n", "--kubeconfig=testdata/kubeconfig", "--metrics-bind-address=0", "--cri-endpoint=tcp://x"},
-			[]string{"--cri-endpoint", "tcp://x", "unix:///path"},
-		},
-		"an argument": {[]string{"now"}, []string{"now"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("NODE_NAME", "")
-			command := newCommand()
-			command.SetOut(io.Discard)
-			command.SetErr(io.Discard)
-			command.SetArgs(tc.args)
-			err := command.ExecuteContext(t.Context())
-			if err == nil {
-				t.Fatal("no error")
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q does not say %q", err, want)
-				}
-			}
-		})
-	}
+	})
 }

@@ -1,80 +1,59 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command seamark-manager compiles the plans of all nodes and marks the pods. Two or
-// more of it may run: one leads, the others wait with warm caches.
+// Command seamark-manager compiles the plans of all nodes and marks the pods. Several
+// managers can run: one is the leader, the others keep their caches in sync.
 package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/command"
 	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
-// namespaceFile holds the pod's own namespace.
+// namespaceFile contains the namespace of the pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Execute(newCommand())) }
 
 func newCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:          manager.Name,
-		Short:        "Compiles the probe plans of all nodes and marks the pods",
-		Args:         cobra.NoArgs,
-		Version:      version,
-		SilenceUsage: true,
-	}
-	line := config.NewManager(cmd.Flags(), namespaceFile)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	var line *config.Manager
+	program := command.Program{Name: manager.Name, Version: version}
+	cmd := program.Command("Compile the probe plans of all nodes and mark the pods", func(ctx context.Context) error {
 		c, err := line.Load()
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), line.Kubeconfig, c)
-	}
-	cmd.AddCommand(newUninstallCommand(), newSelftestCommand())
+		return run(ctx, program, line, c)
+	})
+	line = config.NewManager(cmd.Flags(), namespaceFile)
+	cmd.AddCommand(newUninstallCommand(program), newSelftestCommand(program))
 	return cmd
 }
 
-func run(ctx context.Context, kubeconfig string, c *v1alpha1.ManagerConfiguration) error {
-	effective, err := config.JSON(c)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, program command.Program, line *config.Manager, c *v1alpha1.ManagerConfiguration) error {
 	logger := logging.New(os.Stderr, c.Logging)
 	ctrllog.SetLogger(logger)
-	klog.SetLogger(logger)
-	cfg, err := restConfig(kubeconfig)
+	cfg, err := program.Start(logger, line.Kubeconfig, c)
 	if err != nil {
 		return err
 	}
-	logger.Info("Starting the manager", "version", version, "apiServer", cfg.Host, "configuration", effective)
 	m, err := manager.New(ctx, options(cfg, c, logger))
 	if err != nil {
 		return err
@@ -82,7 +61,7 @@ func run(ctx context.Context, kubeconfig string, c *v1alpha1.ManagerConfiguratio
 	return m.Run(ctx)
 }
 
-// options says to the manager what the configuration says.
+// options converts the configuration.
 func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Logger) manager.Options {
 	return manager.Options{
 		Config:                  cfg,
@@ -102,13 +81,17 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 	}
 }
 
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig=%q: finding the API server: %w", kubeconfig, err)
+func webhookOptions(c v1alpha1.Webhook, logger logr.Logger) *webhook.Options {
+	options := &webhook.Options{
+		Port:          int(c.Port),
+		Namespace:     config.OwnNamespace(namespaceFile),
+		Service:       c.ServiceName,
+		Secret:        c.SecretName,
+		Configuration: c.ConfigurationName,
+		Logger:        logger,
 	}
-	cfg.UserAgent = manager.Name + "/" + version
-	return cfg, nil
+	if c.Certificates == v1alpha1.CertificatesByCertManager {
+		options.CertificateDirectory = c.CertificateDirectory
+	}
+	return options
 }

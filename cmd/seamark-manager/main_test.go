@@ -4,43 +4,23 @@
 package main
 
 import (
-	"io"
-	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/internal/command/commandtest"
 )
 
-func TestBadFlags(t *testing.T) {
-	cases := map[string]struct {
-		args []string
-		want []string
-	}{
-		"metrics without a port":     {[]string{"--metrics-bind-address=here"}, []string{`--metrics-bind-address="here"`, "host:port, :port or 0"}},
-		"a port that is none":        {[]string{"--metrics-bind-address=:65536"}, []string{`--metrics-bind-address=":65536"`, "host:port, :port or 0"}},
-		"health without a port":      {[]string{"--health-probe-bind-address=8081"}, []string{`--health-probe-bind-address="8081"`, "host:port, :port or 0"}},
-		"a namespace that isn't":     {[]string{"--leader-election-namespace=My NS"}, []string{`--leader-election-namespace="My NS"`, "lower case"}},
-		"too loud":                   {[]string{"-v=11"}, []string{"--v=11", "0 to 10"}},
-		"a switch that is no switch": {[]string{"--leader-elect=perhaps"}, []string{"--leader-elect", "perhaps"}},
-		"profiles for everybody":     {[]string{"--pprof-bind-address=0.0.0.0:6060"}, []string{`--pprof-bind-address="0.0.0.0:6060"`, "loopback"}},
-		"an unknown gate":            {[]string{"--feature-gates=Everything=true"}, []string{`unknown gate "Everything"`, "PodProbeMarkerGate"}},
-		"no such file":               {[]string{"--config=/nowhere"}, []string{`--config="/nowhere"`, "no such file"}},
-		"no such kubeconfig":         {[]string{"--kubeconfig=/nowhere"}, []string{`--kubeconfig="/nowhere"`, "no such file"}},
-		"an argument":                {[]string{"now"}, []string{"now"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			command := newCommand()
-			command.SetOut(io.Discard)
-			command.SetErr(io.Discard)
-			command.SetArgs(tc.args)
-			err := command.ExecuteContext(t.Context())
-			if err == nil {
-				t.Fatal("no error")
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q does not say %q", err, want)
-				}
-			}
-		})
-	}
+func TestInvalidFlags(t *testing.T) {
+	commandtest.Reject(t, newCommand, map[string]commandtest.Case{
+		"metrics address without port": {{"--metrics-bind-address=here"}, {`--metrics-bind-address="here"`, "host:port, :port or 0"}},
+		"invalid port":                 {{"--metrics-bind-address=:65536"}, {`--metrics-bind-address=":65536"`, "host:port, :port or 0"}},
+		"health address without port":  {{"--health-probe-bind-address=8081"}, {`--health-probe-bind-address="8081"`, "host:port, :port or 0"}},
+		"invalid namespace":            {{"--leader-election-namespace=My NS"}, {`--leader-election-namespace="My NS"`, "lower case"}},
+		"verbosity too high":           {{"-v=11"}, {"--v=11", "between 0 and 10"}},
+		"invalid boolean":              {{"--leader-elect=perhaps"}, {"--leader-elect", "perhaps"}},
+		"profiles on all addresses":    {{"--pprof-bind-address=0.0.0.0:6060"}, {`--pprof-bind-address="0.0.0.0:6060"`, "loopback"}},
+		"unknown gate":                 {{"--feature-gates=Everything=true"}, {`unknown feature gate "Everything"`, "PodProbeMarkerGate"}},
+		"missing file":                 {{"--config=/nowhere"}, {`--config="/nowhere"`, "no such file"}},
+		"missing kubeconfig":           {{"--kubeconfig=/nowhere"}, {`--kubeconfig="/nowhere"`, "no such file"}},
+		"positional argument":          {{"now"}, {"now"}},
+	})
 }

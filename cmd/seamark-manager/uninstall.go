@@ -14,43 +14,44 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/seamark-dev/seamark/internal/command"
 	"github.com/seamark-dev/seamark/internal/config"
-	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/uninstall"
 )
 
-const uninstallHelp = `Takes off the cluster what Seamark has written: the marks of all pods, the finalizer
-of all markers, all NodePodProbes. First it scales the managers to none and takes
-their lease. What it keeps are the CRDs and the markers themselves.
+const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers
+of all markers, and all NodePodProbes. It first scales the managers to zero and acquires
+their lease. It keeps the CRDs and the markers.
 
-The chart runs it before a release is deleted. Where Seamark was installed otherwise,
-run it before deleting the rest. It may be run again.`
+The chart runs this command before a release is deleted. If Seamark was installed
+without the chart, run it before you delete the rest. It is safe to run it again.`
 
-func newUninstallCommand() *cobra.Command {
-	var kubeconfig, namespace string
+func newUninstallCommand(program command.Program) *cobra.Command {
+	var kubeconfig config.Kubeconfig
+	var namespace string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Takes all marks, finalizers and plans off the cluster",
+		Short: "Remove all marks, finalizers and plans from the cluster",
 		Long:  uninstallHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// What the client library has to say of the lease that is no failure, the steps say.
+			// The client library logs lease transitions, which the output reports already.
 			klog.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
-			cfg, err := restConfig(kubeconfig)
+			cfg, err := program.Connect(kubeconfig)
 			if err != nil {
 				return err
 			}
 			host, err := os.Hostname()
 			if err != nil {
-				return fmt.Errorf("naming the holder of the lease: %w", err)
+				return fmt.Errorf("get the host name: %w", err)
 			}
-			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within --timeout=%s", timeout))
+			ctx, cancel := withTimeout(cmd.Context(), timeout)
 			defer cancel()
 			_, err = uninstall.Run(ctx, uninstall.Options{
 				Config:    cfg,
 				Namespace: namespace,
-				Name:      manager.Name,
+				Name:      program.Name,
 				Identity:  fmt.Sprintf("%s_uninstall_%d", host, os.Getpid()),
 				Out:       cmd.OutOrStdout(),
 			})
@@ -60,9 +61,17 @@ func newUninstallCommand() *cobra.Command {
 			return nil
 		},
 	}
-	set := cmd.Flags()
-	set.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the API server; without it $KUBECONFIG, ~/.kube/config, or the pod's service account")
-	set.StringVar(&namespace, "namespace", config.OwnNamespace(namespaceFile), "namespace of the managers' deployment and lease")
-	set.DurationVar(&timeout, "timeout", 5*time.Minute, "the most time that it may take")
+	kubeconfig.Bind(cmd.Flags())
+	cmd.Flags().StringVar(&namespace, "namespace", config.OwnNamespace(namespaceFile), "namespace of the managers' Deployment and Lease")
+	bindTimeout(cmd, &timeout, 5*time.Minute)
 	return cmd
+}
+
+func bindTimeout(cmd *cobra.Command, timeout *time.Duration, value time.Duration) {
+	cmd.Flags().DurationVar(timeout, "timeout", value, "maximum duration of the command")
+}
+
+// withTimeout returns a context whose cause names the flag when it expires.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete within --timeout=%s", timeout))
 }

@@ -17,18 +17,25 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
+// The limits of an AgentConfiguration.
+const (
+	maxExecConcurrency = 1024
+	minReportInterval  = 100 * time.Millisecond
+	maxReportInterval  = time.Minute
+)
+
 // Agent is the command line of the agent.
 type Agent struct {
-	// Kubeconfig is the file that says how to reach the API server, or empty.
-	Kubeconfig string
-	// NodeName is the name of the Node. It is no part of the file, which all nodes share.
+	// Kubeconfig is how the agent connects to the API server.
+	Kubeconfig Kubeconfig
+	// NodeName is the name of the Node. It is not in the file, which all nodes share.
 	NodeName string
 
 	source *source[v1alpha1.AgentConfiguration]
 }
 
-// NewAgent defines the agent's flags in set, which is then to be parsed. NodeName is the
-// name of the Node as the environment has it, or empty.
+// NewAgent defines the agent's flags in set, which the caller parses. NodeName is the default
+// of --node-name.
 func NewAgent(set *pflag.FlagSet, nodeName string) *Agent {
 	a := &Agent{source: newSource(set, kind[v1alpha1.AgentConfiguration]{
 		name:     "AgentConfiguration",
@@ -36,12 +43,12 @@ func NewAgent(set *pflag.FlagSet, nodeName string) *Agent {
 		bind:     bindAgent,
 		validate: validateAgent,
 	})}
-	bindKubeconfig(set, &a.Kubeconfig)
-	set.StringVar(&a.NodeName, "node-name", nodeName, "name of this Node; without it $NODE_NAME")
+	a.Kubeconfig.Bind(set)
+	set.StringVar(&a.NodeName, "node-name", nodeName, "name of this Node; default $NODE_NAME")
 	return a
 }
 
-// Load returns the configuration, once the flags have been parsed.
+// Load returns the configuration. The flags must have been parsed.
 func (a *Agent) Load() (*v1alpha1.AgentConfiguration, error) {
 	c, err := a.source.load()
 	if err := errors.Join(a.validateNodeName(), err); err != nil {
@@ -52,7 +59,7 @@ func (a *Agent) Load() (*v1alpha1.AgentConfiguration, error) {
 
 func (a *Agent) validateNodeName() error {
 	if a.NodeName == "" {
-		return errors.New("--node-name: empty and NODE_NAME not set, want the name of this Node")
+		return errors.New("--node-name: required, or set NODE_NAME: must be the name of this Node")
 	}
 	if wrong := validation.NameIsDNSSubdomain(a.NodeName, false); len(wrong) > 0 {
 		return fmt.Errorf("--node-name=%q: %s", a.NodeName, strings.Join(wrong, "; "))
@@ -61,22 +68,22 @@ func (a *Agent) validateNodeName() error {
 }
 
 func bindAgent(f flags, c *v1alpha1.AgentConfiguration) {
-	f.text(&c.CRIEndpoint, "cri-endpoint", "criEndpoint", "socket of the container runtime, unix:///path or /path; without it that of containerd, CRI-O, k3s or cri-dockerd, whichever answers first")
-	f.number(&c.ExecConcurrency, "exec-concurrency", "execConcurrency", "how many exec probes run at a time, 1 to 1024")
-	f.text(&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "host:port that serves /metrics, /healthz and /readyz, on the network of the host; 0 serves none")
+	f.text(&c.CRIEndpoint, "cri-endpoint", "criEndpoint", "socket of the container runtime, unix:///path or /path; default the first of containerd, CRI-O, k3s and cri-dockerd that responds")
+	f.number(&c.ExecConcurrency, "exec-concurrency", "execConcurrency", fmt.Sprintf("number of exec probes that run at the same time, 1 to %d", maxExecConcurrency))
+	f.text(&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "address that serves /metrics, /healthz and /readyz on the host network, host:port; 0 disables it")
 	bindShared(f, &c.Pprof, &c.Logging)
 }
 
 func validateAgent(c *v1alpha1.AgentConfiguration) field.ErrorList {
-	var wrong problems
+	var found problems
 	if c.CRIEndpoint != "" && !filepath.IsAbs(strings.TrimPrefix(c.CRIEndpoint, "unix://")) {
-		wrong.add(field.NewPath("criEndpoint"), c.CRIEndpoint, "want unix:///path or the absolute path of a socket")
+		found.add(field.NewPath("criEndpoint"), c.CRIEndpoint, "must be unix:///path or the absolute path of a socket")
 	}
-	wrong.between(field.NewPath("execConcurrency"), c.ExecConcurrency, 1, 1024)
-	if interval := c.ReportInterval.Duration; interval < 100*time.Millisecond || interval > time.Minute {
-		wrong.add(field.NewPath("reportInterval"), interval.String(), "want 100ms to 1m")
+	found.between(field.NewPath("execConcurrency"), c.ExecConcurrency, 1, maxExecConcurrency)
+	if interval := c.ReportInterval.Duration; interval < minReportInterval || interval > maxReportInterval {
+		found.add(field.NewPath("reportInterval"), interval.String(), fmt.Sprintf("must be between %s and %s, inclusive", minReportInterval, maxReportInterval))
 	}
-	wrong.address(field.NewPath("metrics", "bindAddress"), c.Metrics.BindAddress)
-	wrong.shared(c.Pprof, c.Logging)
-	return wrong.sorted()
+	found.address(field.NewPath("metrics", "bindAddress"), c.Metrics.BindAddress)
+	found.shared(c.Pprof, c.Logging)
+	return found.sorted()
 }

@@ -1,14 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config makes the configuration of a program out of its command line and its
-// configuration file: a flag wins over the file, and the file over the default. What it
-// returns is complete and valid, or an error names every field that is wrong, its value,
+// Package config loads the configuration of a program from its command line and its
+// configuration file. A flag takes precedence over the file, and the file over the default.
+// The result is complete and valid; otherwise an error names every invalid field, its value,
 // and what is allowed.
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -17,23 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// pathAnnotation is the annotation of a flag that names the field that it sets.
+// pathAnnotation is the annotation of a flag that contains the path of the field that the
+// flag sets.
 const pathAnnotation = "seamark.dev/field"
 
-// kind is what there is to know of one kind of configuration.
+// kind defines how one kind of configuration is loaded.
 type kind[C any] struct {
 	name string
-	// defaults fills in what the file leaves unset.
+	// defaults sets the defaults of unset fields.
 	defaults func(*C)
-	// bind has flags set the fields of a configuration, whose values they have so far.
+	// bind defines the flags that set fields of the configuration. The current values of the
+	// fields are the defaults of the flags.
 	bind func(flags, *C)
-	// complete fills in what follows from file and flags together; nil where nothing does.
+	// complete sets the fields that depend on both file and flags. It can be nil.
 	complete func(*C)
-	// validate checks what is complete.
+	// validate checks the complete configuration.
 	validate func(*C) field.ErrorList
 }
 
-// source is a command line that names a configuration file and overrides parts of it.
+// source is a command line with the path of a configuration file and flags that override
+// fields of it.
 type source[C any] struct {
 	kind kind[C]
 	set  *pflag.FlagSet
@@ -43,15 +45,15 @@ type source[C any] struct {
 // newSource defines the flags of a kind in set.
 func newSource[C any](set *pflag.FlagSet, k kind[C]) *source[C] {
 	s := &source[C]{kind: k, set: set}
-	set.StringVar(&s.file, "config", "", "configuration file, a "+k.name+"; what the other flags set wins over it")
+	set.StringVar(&s.file, "config", "", "path of a configuration file of kind "+k.name+"; other flags take precedence over it")
 	defaults := new(C)
 	k.defaults(defaults)
 	k.bind(flags{set}, defaults)
 	return s
 }
 
-// load returns the configuration, once the command line has been parsed. Its errors are
-// joined: each names a flag, or a field of the file.
+// load returns the configuration. The command line must have been parsed. The errors are
+// joined, and each names a flag or a field of the file.
 func (s *source[C]) load() (*C, error) {
 	c := new(C)
 	if s.file != "" {
@@ -83,7 +85,7 @@ func (s *source[C]) load() (*C, error) {
 	return c, nil
 }
 
-// byFlag names the flag that set the field, where one did.
+// byFlag returns an error that names the flag instead of the field if a flag set the field.
 func byFlag(e *field.Error, f *pflag.Flag) error {
 	if f == nil {
 		return e
@@ -95,16 +97,7 @@ func byFlag(e *field.Error, f *pflag.Flag) error {
 	return fmt.Errorf("--%s=%s: %s", f.Name, value, e.Detail)
 }
 
-// JSON returns the configuration as one value for the log: it holds no secrets.
-func JSON[C any](c *C) (json.RawMessage, error) {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the configuration: %w", err)
-	}
-	return text, nil
-}
-
-// flags defines flags that set fields, and remembers which.
+// flags defines flags that set fields, and records the path of each field.
 type flags struct{ set *pflag.FlagSet }
 
 func (f flags) text(to *string, name, path, usage string) {

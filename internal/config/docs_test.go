@@ -28,8 +28,8 @@ func reference(t *testing.T) string {
 	return string(content)
 }
 
-// Each example of the documentation is a file that its program takes.
-func TestExamples(t *testing.T) {
+// TestDocumentedExamplesAreValid loads each example of the documentation.
+func TestDocumentedExamplesAreValid(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml\n(apiVersion: config.*?)```").FindAllStringSubmatch(reference(t), -1)
 	loaded := map[string]bool{}
 	for _, example := range examples {
@@ -42,19 +42,20 @@ func TestExamples(t *testing.T) {
 			_, err = loadAgent(t, line{file: content})
 			loaded["agent"] = true
 		default:
-			t.Errorf("an example of neither kind:\n%s", content)
+			t.Errorf("example of unknown kind:\n%s", content)
 		}
 		if err != nil {
 			t.Errorf("%v in\n%s", err, example[1])
 		}
 	}
 	if len(loaded) != 2 {
-		t.Errorf("examples are there for %v alone", loaded)
+		t.Errorf("found examples for %v only, want manager and agent", loaded)
 	}
 }
 
-// The documentation names every field, and no other, with its default.
-func TestReference(t *testing.T) {
+// TestDocumentedFields checks that the documentation lists exactly the fields, with their
+// defaults.
+func TestDocumentedFields(t *testing.T) {
 	manager, agent := &v1alpha1.ManagerConfiguration{}, &v1alpha1.AgentConfiguration{}
 	v1alpha1.SetManagerDefaults(manager)
 	v1alpha1.SetAgentDefaults(agent)
@@ -76,7 +77,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// leaves collects the fields by path, with their values as JSON; what is unset has none.
+// leaves collects the fields by path, with their values as JSON. Unset fields have none.
 func leaves(t *testing.T, path string, value reflect.Value, into map[string]string) {
 	t.Helper()
 	_, isDuration := value.Interface().(metav1.Duration)
@@ -99,8 +100,8 @@ func leaves(t *testing.T, path string, value reflect.Value, into map[string]stri
 	}
 }
 
-// The documentation names every flag, and no other.
-func TestFlagsAreDocumented(t *testing.T) {
+// TestDocumentedFlags checks that the documentation lists exactly the flags.
+func TestDocumentedFlags(t *testing.T) {
 	manager, agent := newSet(), newSet()
 	NewManager(manager, "")
 	NewAgent(agent, "")

@@ -20,7 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
-// read decodes a file, YAML or JSON, that holds a C of the kind.
+// read decodes a YAML or JSON file that contains a C of the kind.
 func read[C any](file, kind string) (*C, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -29,8 +29,8 @@ func read[C any](file, kind string) (*C, error) {
 	return decode[C](content, kind)
 }
 
-// decode is strict: it refuses fields that the kind lacks, fields that come twice, and
-// another kind or version. The errors give paths.
+// decode is strict: it rejects unknown fields, duplicate fields, and another kind or
+// version. The errors contain the paths of fields.
 func decode[C any](content []byte, kind string) (*C, error) {
 	document, err := single(content)
 	if err != nil {
@@ -42,12 +42,12 @@ func decode[C any](content []byte, kind string) (*C, error) {
 		return nil, err
 	}
 	if found.GroupVersionKind() != want {
-		return nil, fmt.Errorf("apiVersion %q, kind %q: want apiVersion %q, kind %q",
+		return nil, fmt.Errorf("apiVersion %q, kind %q: must be apiVersion %q, kind %q",
 			found.APIVersion, found.Kind, want.GroupVersion(), want.Kind)
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	object, _, err := decoder.Decode(document, nil, nil)
@@ -61,7 +61,7 @@ func decode[C any](content []byte, kind string) (*C, error) {
 	return c, nil
 }
 
-// single returns the one document of a file: of two, one would be lost without a word.
+// single returns the only document of a file. A second document would be ignored silently.
 func single(content []byte) ([]byte, error) {
 	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var documents [][]byte
@@ -71,19 +71,19 @@ func single(content []byte) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("splitting the file into documents: %w", err)
+			return nil, fmt.Errorf("split the file into documents: %w", err)
 		}
 		if !blank(document) {
 			documents = append(documents, document)
 		}
 	}
 	if len(documents) != 1 {
-		return nil, fmt.Errorf("%d documents, want 1", len(documents))
+		return nil, fmt.Errorf("contains %d documents: must be 1", len(documents))
 	}
 	return documents[0], nil
 }
 
-// blank tells whether there is nothing in a document but comments.
+// blank reports whether a document contains only comments.
 func blank(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		line = bytes.TrimSpace(line)

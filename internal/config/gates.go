@@ -13,19 +13,19 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// The feature gates, by OpenKruise's names.
+// The feature gates, with the names that OpenKruise uses.
 const (
-	// PodProbeMarkerGate is whether the manager works at all. Default true.
+	// PodProbeMarkerGate enables the controllers. Default true.
 	PodProbeMarkerGate = "PodProbeMarkerGate"
-	// ServerlessGate is whether pods of virtual kubelets are served. Default false.
+	// ServerlessGate enables support for pods on virtual nodes. Default false.
 	ServerlessGate = "EnablePodProbeMarkerOnServerless"
 )
 
-// newGates returns the gates with their defaults. Beside those of Seamark it has AllAlpha
-// and AllBeta, which switch those that are not named themselves.
+// newGates returns the gates with their defaults. They include AllAlpha and AllBeta, which
+// set the gates of a stage that are not set by name.
 func newGates() featuregate.MutableFeatureGate {
 	gates := featuregate.NewFeatureGate()
-	// Adding to gates that nobody has used yet can't fail.
+	// Add cannot fail before the gates are used.
 	_ = gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{
 		PodProbeMarkerGate: {Default: true, PreRelease: featuregate.Beta},
 		ServerlessGate:     {Default: false, PreRelease: featuregate.Alpha},
@@ -33,7 +33,7 @@ func newGates() featuregate.MutableFeatureGate {
 	return gates
 }
 
-// knownGates returns the names of all gates, in order.
+// knownGates returns the names of all gates, sorted.
 func knownGates() []string {
 	var names []string
 	for name := range newGates().GetAll() {
@@ -43,13 +43,13 @@ func knownGates() []string {
 	return names
 }
 
-// effective returns all gates of Seamark as given sets them. Unknown ones are left alone:
-// validation names them.
+// effective returns the given gates and the resulting values of Seamark's gates. It keeps
+// unknown gates, which validation rejects.
 func effective(given map[string]bool) map[string]bool {
 	gates := newGates()
 	known := maps.Clone(given)
 	maps.DeleteFunc(known, func(name string, _ bool) bool { return !slices.Contains(knownGates(), name) })
-	// Known gates are not locked, so they can be set.
+	// SetFromMap cannot fail: the gates are known and not locked.
 	_ = gates.SetFromMap(known)
 	all := maps.Clone(given)
 	if all == nil {
@@ -61,11 +61,10 @@ func effective(given map[string]bool) map[string]bool {
 	return all
 }
 
-// gatesFlag is the value of a flag that sets gates, each for itself: those it does not
-// name stay as they are.
+// gatesFlag is the value of a flag that sets the gates it names and keeps the others.
 type gatesFlag struct{ gates *map[string]bool }
 
-// Set reads pairs like A=true,B=false.
+// Set parses pairs such as A=true,B=false.
 func (f gatesFlag) Set(text string) error {
 	given := map[string]bool{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -74,11 +73,11 @@ func (f gatesFlag) Set(text string) error {
 			continue
 		}
 		if !slices.Contains(knownGates(), name) {
-			return fmt.Errorf("unknown gate %q, want one of %s", name, strings.Join(knownGates(), ", "))
+			return fmt.Errorf("unknown feature gate %q: must be one of %s", name, strings.Join(knownGates(), ", "))
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return fmt.Errorf("%s=%q: want true or false", name, value)
+			return fmt.Errorf("%s=%q: must be true or false", name, value)
 		}
 		given[name] = on
 	}
@@ -89,10 +88,10 @@ func (f gatesFlag) Set(text string) error {
 	return nil
 }
 
-// Type is how the help calls the value.
+// Type returns the name of the value in the help.
 func (f gatesFlag) Type() string { return "gates" }
 
-// String writes the gates as Set reads them.
+// String returns the gates in the format that Set parses.
 func (f gatesFlag) String() string {
 	if f.gates == nil {
 		return ""

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// prefix starts the names of the pod and its marker.
+	// prefix of the names of the pod and its marker.
 	prefix = "seamark-selftest-"
-	// runLabel tells the pod of one run from those of others.
+	// runLabel distinguishes the pods of different runs.
 	runLabel = "seamark.dev/selftest-run"
-	// label is what the httpGet probe sets, to passed.
+	// label is set to passed by the httpGet probe.
 	label  = "seamark.dev/selftest"
 	passed = "passed"
-	// conditionType is what the exec probe sets.
+	// conditionType is set by the exec probe.
 	conditionType corev1.PodConditionType = "seamark.dev/selftest"
-	// port is where the pod serves.
+	// port that the pod listens on.
 	port = 8080
-	// lifetime ends the pod where nobody else does, in seconds.
+	// lifetime of the pod in seconds, in case nothing deletes it.
 	lifetime = 900
 )
 
-// newPod returns the pod to mark: the first container of the test's own pod, serving.
+// newPod returns the pod to mark. It runs the image of the first container of the test's own
+// pod as an HTTP server.
 func newPod(own *corev1.Pod) *corev1.Pod {
 	name := prefix + rand.String(6)
 	container := own.Spec.Containers[0]
@@ -70,7 +71,7 @@ func newPod(own *corev1.Pod) *corev1.Pod {
 }
 
 // newMarker returns the marker of the pod: an exec probe that sets the condition, and an
-// httpGet probe that sets the label. Both ask the pod's own server.
+// httpGet probe that sets the label. Both send a request to the pod's server.
 func newMarker(pod *corev1.Pod, program string) *v1alpha1.PodProbeMarker {
 	const container = "serve"
 	return &v1alpha1.PodProbeMarker{
@@ -95,7 +96,8 @@ func get(port intstr.IntOrString) corev1.ProbeHandler {
 	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: port}}
 }
 
-// every has the probe run each second, with time enough to start a process.
+// every returns a probe that runs every second, with a timeout that allows for a slow process
+// start.
 func every(handler corev1.ProbeHandler) v1alpha1.ContainerProbeSpec {
 	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 10}}
 }

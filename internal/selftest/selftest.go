@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selftest shows that an installation works: it makes a pod and a marker, waits
-// until the pod carries the marks, deletes the marker and waits until they are off. The
-// pod is a copy of the one that the test runs in, so that it needs no other image and no
-// other permission to run.
+// Package selftest checks that an installation works: it creates a pod and a marker, waits
+// until the pod is marked, deletes the marker and waits until the marks are removed. The pod
+// is a copy of the pod that the test runs in, so it needs no other image and no other
+// permissions.
 package selftest
 
 import (
@@ -22,44 +22,42 @@ import (
 )
 
 const (
-	// pace is the time between two looks at the pod.
+	// pace is the poll interval for the pod.
 	pace = 200 * time.Millisecond
-	// farewell is how long the deletion of what the test made may take.
+	// farewell is the timeout for deleting the objects of the test.
 	farewell = 20 * time.Second
 )
 
-// Options are what a self-test works with. All are required.
+// Options are the dependencies of a self-test. All are required.
 type Options struct {
-	// Client reads and writes without a cache: pods and markers of the namespace, with the
-	// verbs get, create and delete.
+	// Client gets, creates and deletes pods and markers in the namespace, without a cache.
 	Client client.Client
-	// Namespace and Pod name the pod that the test runs in. Its first container is the one
-	// that is copied.
+	// Namespace and Pod identify the pod that the test runs in. Its first container is copied.
 	Namespace, Pod string
-	// Program is the path of this program in the container.
+	// Program is the path of this executable in the container.
 	Program string
-	// Out takes a line for each step.
+	// Out receives a line for each step.
 	Out io.Writer
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Run runs the test. What it made it deletes, whatever comes. The error says which step the
-// pod is stuck in.
+// Run runs the test and always deletes the objects that it created. The error names the step
+// that failed.
 func Run(ctx context.Context, options Options) (err error) {
 	own := &corev1.Pod{}
 	if err := options.Client.Get(ctx, client.ObjectKey{Namespace: options.Namespace, Name: options.Pod}, own); err != nil {
-		return fmt.Errorf("reading the pod of the test, %s/%s: %w", options.Namespace, options.Pod, err)
+		return fmt.Errorf("get the test's own pod %s/%s: %w", options.Namespace, options.Pod, err)
 	}
 	if len(own.Spec.Containers) == 0 {
-		return fmt.Errorf("pod %s/%s has no container to copy", options.Namespace, options.Pod)
+		return fmt.Errorf("pod %s/%s has no containers", options.Namespace, options.Pod)
 	}
 	t := &test{Options: options, pod: newPod(own), start: options.Now()}
 	defer func() { err = errors.Join(err, t.clean(context.WithoutCancel(ctx))) }()
 	return t.run(ctx)
 }
 
-// test is one run of the test.
+// test is one run.
 type test struct {
 	Options
 	pod    *corev1.Pod
@@ -69,16 +67,16 @@ type test struct {
 
 func (t *test) run(ctx context.Context) error {
 	if err := t.Client.Create(ctx, t.pod); err != nil {
-		return fmt.Errorf("creating the pod to mark: %w", err)
+		return fmt.Errorf("create the pod: %w", err)
 	}
 	t.say("Created pod %s/%s.", t.pod.Namespace, t.pod.Name)
-	if err := t.until(ctx, "run", running); err != nil {
+	if err := t.until(ctx, "become ready", running); err != nil {
 		return err
 	}
-	t.say("It runs on node %s.", t.pod.Spec.NodeName)
+	t.say("The pod is ready on node %s.", t.pod.Spec.NodeName)
 	t.marker = newMarker(t.pod, t.Program)
 	if err := t.Client.Create(ctx, t.marker); err != nil {
-		return fmt.Errorf("creating the marker: %w", err)
+		return fmt.Errorf("create the marker: %w", err)
 	}
 	t.say("Created PodProbeMarker %s.", t.marker.Name)
 	if err := t.until(ctx, "be marked", marked); err != nil {
@@ -87,18 +85,18 @@ func (t *test) run(ctx context.Context) error {
 	t.say("The pod has label %s=%s, and condition %s with message %q.",
 		label, passed, conditionType, condition(t.pod).Message)
 	if err := t.Client.Delete(ctx, t.marker); err != nil {
-		return fmt.Errorf("deleting the marker: %w", err)
+		return fmt.Errorf("delete the marker: %w", err)
 	}
 	if err := t.until(ctx, "lose its marks", unmarked); err != nil {
 		return err
 	}
-	t.say("Deleted the marker, and the marks are off. Seamark works.")
+	t.say("Deleted the marker, and the marks are removed. Seamark works.")
 	return nil
 }
 
-// until waits until check finds nothing amiss with the pod.
+// until waits until check returns no error for the pod.
 func (t *test) until(ctx context.Context, what string, check func(*corev1.Pod) error) error {
-	amiss := errors.New("not read yet")
+	amiss := errors.New("not retrieved yet")
 	err := wait.PollUntilContextCancel(ctx, pace, true, func(ctx context.Context) (bool, error) {
 		if err := t.Client.Get(ctx, client.ObjectKeyFromObject(t.pod), t.pod); err != nil {
 			if ctx.Err() == nil {
@@ -110,12 +108,12 @@ func (t *test) until(ctx context.Context, what string, check func(*corev1.Pod) e
 		return amiss == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, context.Cause(ctx), amiss)
+		return fmt.Errorf("wait for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, context.Cause(ctx), amiss)
 	}
 	return nil
 }
 
-// clean deletes what the test made.
+// clean deletes the objects of the test.
 func (t *test) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
@@ -129,7 +127,7 @@ func (t *test) clean(ctx context.Context) error {
 			continue
 		}
 		if err := t.Client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-			failed = append(failed, fmt.Errorf("deleting %s: %w", object.GetName(), err))
+			failed = append(failed, fmt.Errorf("delete %s: %w", object.GetName(), err))
 		}
 	}
 	return errors.Join(failed...)
@@ -152,7 +150,7 @@ func marked(pod *corev1.Pod) error {
 	c := condition(pod)
 	switch {
 	case c == nil:
-		return fmt.Errorf("it has no condition %s: see the logs of the managers, and of the agent on node %s", conditionType, pod.Spec.NodeName)
+		return fmt.Errorf("it has no condition %s: check the logs of the managers and of the agent on node %s", conditionType, pod.Spec.NodeName)
 	case c.Status != corev1.ConditionTrue:
 		return fmt.Errorf("its condition %s is %s: %s", conditionType, c.Status, c.Message)
 	case pod.Labels[label] != passed:
@@ -163,7 +161,7 @@ func marked(pod *corev1.Pod) error {
 
 func unmarked(pod *corev1.Pod) error {
 	if _, found := pod.Labels[label]; found || condition(pod) != nil {
-		return errors.New("it still has marks: see the logs of the managers")
+		return errors.New("it still has marks: check the logs of the managers")
 	}
 	return nil
 }
@@ -177,7 +175,7 @@ func condition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// reasons says why the pod's container doesn't run, as far as its status tells.
+// reasons returns why the pod's container is not running, according to its status.
 func reasons(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		if waiting := pod.Status.ContainerStatuses[i].State.Waiting; waiting != nil {

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster plays kubelet and Seamark on every look at the pod, as far as it works.
+// cluster acts as the kubelet and Seamark on every get of the pod.
 type cluster struct {
 	runs, marks, unmarks bool
 }
@@ -56,13 +56,13 @@ func (c cluster) look(pod *corev1.Pod, marker bool) {
 func TestRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		cluster cluster
-		// wantErr is what the error says; empty means none.
+		// wantErr is part of the error, or empty.
 		wantErr string
 	}{
-		"all works":           {cluster{runs: true, marks: true, unmarks: true}, ""},
-		"the pod doesn't run": {cluster{}, "to run: out of time: it is Pending: ErrImagePull: no such image"},
+		"everything works":           {cluster{runs: true, marks: true, unmarks: true}, ""},
+		"pod does not start": {cluster{}, "to become ready: out of time: it is Pending: ErrImagePull: no such image"},
 		"no marks":            {cluster{runs: true}, "to be marked: out of time: it has no condition seamark.dev/selftest"},
-		"the marks don't go":  {cluster{runs: true, marks: true}, "to lose its marks: out of time: it still has marks"},
+		"marks are not removed":  {cluster{runs: true, marks: true}, "to lose its marks: out of time: it still has marks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 				case test.wantErr == "" && err != nil:
 					t.Errorf("error %v after\n%s", err, out.String())
 				case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
-					t.Errorf("error %v, want one that says %q", err, test.wantErr)
+					t.Errorf("error %v, want it to contain %q", err, test.wantErr)
 				}
 				checkClean(t, c)
 			})
@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkClean fails where the test's own pod isn't all that is left.
+// checkClean checks that only the test's own pod is left.
 func checkClean(t *testing.T, c client.Client) {
 	t.Helper()
 	var pods corev1.PodList
@@ -124,8 +124,8 @@ func newClient(t *testing.T, c cluster) client.Client {
 	}).Build()
 }
 
-// TestPodIsACopy holds the pod to what lets its model run.
-func TestPodIsACopy(t *testing.T) {
+// TestPodCopiesOwnPod checks that the pod has the settings with which the test's own pod can run.
+func TestPodCopiesOwnPod(t *testing.T) {
 	user := int64(7)
 	own := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
@@ -151,11 +151,11 @@ func TestPodIsACopy(t *testing.T) {
 		"i@sha256:1", corev1.PullNever, own.Spec.Containers[0].SecurityContext, []string{"selftest", "serve"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the pod (-want +got):\n%s", diff)
+		t.Errorf("pod (-want +got):\n%s", diff)
 	}
 }
 
-// TestServeAndAsk has the two halves of the probed pod meet.
+// TestServeAndAsk connects the exec probe to the server.
 func TestServeAndAsk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -169,11 +169,11 @@ func TestServeAndAsk(t *testing.T) {
 		t.Error(err)
 	}
 	if got, want := answer.String(), "hello from here"; got != want {
-		t.Errorf("the answer is %q, want %q", got, want)
+		t.Errorf("response %q, want %q", got, want)
 	}
 	cancel()
 	if err := <-done; err != nil {
-		t.Error("the server ended:", err)
+		t.Error("serve:", err)
 	}
 }
 
@@ -181,6 +181,6 @@ func TestAskFails(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	if err := ask(t.Context(), server.URL, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("error %v, want one that says 404", err)
+		t.Errorf("error %v, want it to contain 404", err)
 	}
 }

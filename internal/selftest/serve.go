@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// patience is what a request may take.
+	// patience is the timeout of a request.
 	patience = 5 * time.Second
-	// maxAnswer is the most bytes of an answer that are read.
+	// maxAnswer is the maximum number of bytes read from a response.
 	maxAnswer = 1024
 )
 
-// Serve is what the pod that is marked runs: it answers every request with the pod's name,
-// until the context ends.
+// Serve runs in the marked pod. It responds to every request with the pod's name, until the
+// context ends.
 func Serve(ctx context.Context) error {
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("finding the pod's name: %w", err)
+		return fmt.Errorf("get the pod's name: %w", err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("listen: %w", err)
 	}
 	return serve(ctx, listener, host)
 }
@@ -46,12 +46,12 @@ func serve(ctx context.Context, listener net.Listener, host string) error {
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving: %w", err)
+		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
-// Ask is what the exec probe runs in the pod: it copies the server's answer to out.
+// Ask is the exec probe. It copies the response of the pod's server to out.
 func Ask(ctx context.Context, out io.Writer) error {
 	return ask(ctx, "http://"+net.JoinHostPort("localhost", strconv.Itoa(port)), out)
 }
@@ -61,18 +61,18 @@ func ask(ctx context.Context, url string, out io.Writer) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return fmt.Errorf("create the request to %s: %w", url, err)
 	}
-	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	if err != nil {
-		return fmt.Errorf("asking: %w", err)
+		return fmt.Errorf("send the request: %w", err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("asking %s: %s", url, answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("request to %s: status %s", url, response.Status)
 	}
-	if _, err := io.Copy(out, io.LimitReader(answer.Body, maxAnswer)); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", url, err)
+	if _, err := io.Copy(out, io.LimitReader(response.Body, maxAnswer)); err != nil {
+		return fmt.Errorf("read the response of %s: %w", url, err)
 	}
 	return nil
 }

@@ -15,18 +15,18 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// The times of the lease are those of the managers.
+// The lease times are those of the managers.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = time.Second
 )
 
-// errLost says that another process took the lease while the work went on.
-var errLost = errors.New("the lease was lost")
+// errLost means that another process acquired the lease during the work.
+var errLost = errors.New("lost the lease")
 
-// alone does the work while it holds the managers' lease, so that none of them writes what
-// the work takes off. A manager that ends gives the lease up when its last write is done.
+// alone does the work while it holds the managers' lease, so that no manager writes again
+// what the work removes. A manager that shuts down releases the lease after its last write.
 func (u *uninstaller) alone(ctx context.Context, work func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -45,7 +45,7 @@ func (u *uninstaller) alone(ctx context.Context, work func(context.Context) erro
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				close(elected)
-				u.say("Took the lease %s/%s: no manager writes.", u.Namespace, u.Name)
+				u.say("Acquired lease %s/%s: no manager is writing.", u.Namespace, u.Name)
 				done <- work(ctx)
 				stop()
 			},
@@ -53,14 +53,14 @@ func (u *uninstaller) alone(ctx context.Context, work func(context.Context) erro
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("preparing to take lease %s/%s: %w", u.Namespace, u.Name, err)
+		return fmt.Errorf("prepare to acquire lease %s/%s: %w", u.Namespace, u.Name, err)
 	}
 	elector.Run(ctx)
 	lost := ctx.Err() == nil
 	select {
 	case <-elected:
 	default:
-		return fmt.Errorf("taking lease %s/%s, held by %q: %w", u.Namespace, u.Name, elector.GetLeader(), context.Cause(ctx))
+		return fmt.Errorf("acquire lease %s/%s, held by %q: %w", u.Namespace, u.Name, elector.GetLeader(), context.Cause(ctx))
 	}
 	err = <-done
 	if err != nil && lost {
@@ -69,11 +69,11 @@ func (u *uninstaller) alone(ctx context.Context, work func(context.Context) erro
 	return err
 }
 
-// deleteLease leaves no lease of nobody behind.
+// deleteLease deletes the lease, which no process uses anymore.
 func (u *uninstaller) deleteLease(ctx context.Context) error {
 	err := u.kubernetes.CoordinationV1().Leases(u.Namespace).Delete(ctx, u.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting lease %s/%s: %w", u.Namespace, u.Name, err)
+		return fmt.Errorf("delete lease %s/%s: %w", u.Namespace, u.Name, err)
 	}
 	return nil
 }

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// pace is the time between two looks at the managers' pods.
+	// pace is the poll interval for the managers' pods.
 	pace = 500 * time.Millisecond
-	// overdue is how long after the end of its grace a pod is taken to have ended, though
-	// it is there: its node is lost, so that nobody can tell.
+	// overdue is the time after the end of the grace period at which a pod that still exists
+	// is considered terminated: its node is unreachable.
 	overdue = 10 * time.Second
 )
 
-// stopManagers scales the managers to none and waits until their pods have ended. The
-// lease alone does not hold off managers that elect no leader, or keep another lease.
+// stopManagers scales the managers to zero and waits until their pods have terminated. The
+// lease alone does not stop managers without leader election or with another lease.
 func (u *uninstaller) stopManagers(ctx context.Context) error {
 	scale := &autoscalingv1.Scale{}
 	err := u.kubernetes.AppsV1().RESTClient().Patch(types.MergePatchType).
@@ -33,22 +33,22 @@ func (u *uninstaller) stopManagers(ctx context.Context) error {
 		Body([]byte(`{"spec":{"replicas":0}}`)).Do(ctx).Into(scale)
 	switch {
 	case apierrors.IsNotFound(err):
-		u.say("There is no deployment %s/%s to scale.", u.Namespace, u.Name)
+		u.say("Deployment %s/%s does not exist.", u.Namespace, u.Name)
 		return nil
 	case err != nil:
-		return fmt.Errorf("scaling deployment %s/%s to 0: %w", u.Namespace, u.Name, err)
+		return fmt.Errorf("scale Deployment %s/%s to 0: %w", u.Namespace, u.Name, err)
 	}
-	u.say("Scaled deployment %s/%s to 0.", u.Namespace, u.Name)
+	u.say("Scaled Deployment %s/%s to 0.", u.Namespace, u.Name)
 	return u.awaitEnd(ctx, scale.Status.Selector)
 }
 
-// awaitEnd waits until no selected pod runs.
+// awaitEnd waits until all selected pods have terminated.
 func (u *uninstaller) awaitEnd(ctx context.Context, selector string) error {
 	var running string
 	err := wait.PollUntilContextCancel(ctx, pace, true, func(ctx context.Context) (bool, error) {
 		pods, err := u.kubernetes.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
-			return false, fmt.Errorf("listing the managers' pods: %w", err)
+			return false, fmt.Errorf("list the managers' pods: %w", err)
 		}
 		for i := range pods.Items {
 			if !ended(&pods.Items[i], time.Now()) {
@@ -62,7 +62,7 @@ func (u *uninstaller) awaitEnd(ctx context.Context, selector string) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("waiting for manager %s/%s to end: %w", u.Namespace, running, context.Cause(ctx))
+		return fmt.Errorf("wait for manager %s/%s to terminate: %w", u.Namespace, running, context.Cause(ctx))
 	default:
 		return err
 	}

@@ -26,13 +26,13 @@ import (
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil
 }
 
-// unmark takes the marks off every pod that has some, those that have ended among them, and
-// returns how many they were.
+// unmark removes the marks of all pods, including terminated ones, and returns the number of
+// pods that had marks.
 func (u *uninstaller) unmark(ctx context.Context) (int, error) {
 	pods := u.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
 	marked, err := u.each(ctx, pods, func(ctx context.Context, object *metav1.PartialObjectMetadata) (bool, error) {
@@ -43,18 +43,18 @@ func (u *uninstaller) unmark(ctx context.Context) (int, error) {
 		return true, u.unmarkOne(ctx, pod)
 	})
 	if err != nil {
-		return marked, fmt.Errorf("taking marks off pods: %w", err)
+		return marked, fmt.Errorf("remove marks from pods: %w", err)
 	}
 	return marked, nil
 }
 
-// hasMarks tells whether Seamark has written to the pod: marks, or what tells the provider
-// of a virtual kubelet of the pod's probes.
+// hasMarks reports whether Seamark has written to the pod: marks, or the annotations for the
+// provider of a virtual node.
 func hasMarks(pod *corev1.Pod) bool {
 	return mark.Entry(pod.ManagedFields) != nil || serverless.Of(pod) != (serverless.Annotations{})
 }
 
-// unmarkOne takes the marks off one pod, whoever else writes to it.
+// unmarkOne removes the marks of one pod and retries on concurrent writes.
 func (u *uninstaller) unmarkOne(ctx context.Context, pod *corev1.Pod) error {
 	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeInherited(ctx, pod) })
 	if err == nil && serverless.Of(pod) != (serverless.Annotations{}) {
@@ -69,17 +69,17 @@ func (u *uninstaller) unmarkOne(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// removeInherited takes off the marks that OpenKruise owns too. It comes before the empty
-// apply, which would leave them, and with nothing to tell that they were Seamark's.
+// removeInherited removes the marks that OpenKruise owns too. It must run before the empty
+// apply, which would keep them and remove the record that Seamark owned them.
 func (u *uninstaller) removeInherited(ctx context.Context, pod *corev1.Pod) error {
 	inherited, err := mark.Inherited(pod.ManagedFields)
 	if err != nil || len(inherited) == 0 {
 		return err
 	}
-	// The conditions are in the pod's status, which was not read yet.
+	// The conditions are in the pod's status, which metadata does not include.
 	live, err := u.kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("get pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	owned, err := mark.Owned(live)
 	if err != nil {
@@ -95,8 +95,8 @@ func (u *uninstaller) removeInherited(ctx context.Context, pod *corev1.Pod) erro
 
 func isOutdated(err error) bool { return errors.Is(err, apply.ErrOutdated) }
 
-// release takes the finalizer off all markers. It returns how many there are, and how many
-// of them had it.
+// release removes the finalizer of all markers. It returns the number of markers, and of
+// those that had the finalizer.
 func (u *uninstaller) release(ctx context.Context) (markers, released int, err error) {
 	options := &client.ListOptions{Limit: page}
 	for {
@@ -106,7 +106,7 @@ func (u *uninstaller) release(ctx context.Context) (markers, released int, err e
 			return markers, released, nil
 		}
 		if err != nil {
-			return markers, released, fmt.Errorf("listing the markers: %w", err)
+			return markers, released, fmt.Errorf("list markers: %w", err)
 		}
 		for i := range list.Items {
 			markers++
@@ -125,7 +125,7 @@ func (u *uninstaller) release(ctx context.Context) (markers, released int, err e
 	}
 }
 
-// releaseOne takes the finalizer off one marker, whoever else writes to it.
+// releaseOne removes the finalizer of one marker and retries on concurrent writes.
 func (u *uninstaller) releaseOne(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
 	key := client.ObjectKeyFromObject(marker)
 	released := false
@@ -147,7 +147,7 @@ func (u *uninstaller) releaseOne(ctx context.Context, marker *v1alpha1.PodProbeM
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("taking the finalizer off marker %s: %w", key, err)
+		return false, fmt.Errorf("remove the finalizer of marker %s: %w", key, err)
 	}
 	return released, nil
 }

@@ -1,16 +1,15 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall takes off a cluster what Seamark has written: the marks of all pods,
-// the finalizer of all markers, all NodePodProbes. The markers stay as their authors wrote
-// them. It works alone: the managers are scaled to none and have ended, and their lease is
-// held meanwhile. What is taken off already is passed over, so that a run that failed may
-// be repeated.
+// Package uninstall removes what Seamark has written to a cluster: the marks of all pods, the
+// finalizers of all markers, and all NodePodProbes. The markers are kept. During the work the
+// managers are scaled to zero and their lease is held, so that no manager writes. A run that
+// failed can be repeated.
 //
-// Its needs in the API, besides a manager's own:
+// Required permissions, in addition to those of a manager:
 //
-//	deployments/scale    patch, of the managers' Deployment
-//	leases               delete, of the managers' Lease
+//	deployments/scale    patch, for the managers' Deployment
+//	leases               delete, for the managers' Lease
 package uninstall
 
 import (
@@ -32,29 +31,29 @@ import (
 )
 
 const (
-	// concurrency is how many writes are under way at a time.
+	// concurrency is the number of concurrent writes.
 	concurrency = 16
-	// page is how many objects one list request returns.
+	// page is the number of objects that one list request returns.
 	page = 500
 )
 
-// Options are what an uninstall works with. All are required.
+// Options are the dependencies of an uninstall. All are required.
 type Options struct {
-	// Config reaches the API server. Its rate limits are lifted.
+	// Config connects to the API server. Its rate limits are ignored.
 	Config *rest.Config
-	// Namespace holds the managers' Deployment and their Lease.
+	// Namespace of the managers' Deployment and Lease.
 	Namespace string
-	// Name is the name of both.
+	// Name of the managers' Deployment and Lease.
 	Name string
-	// Identity names this run as the holder of the Lease.
+	// Identity of this run as the holder of the Lease.
 	Identity string
-	// Out takes a line for each step that is done.
+	// Out receives a line for each completed step.
 	Out io.Writer
 }
 
-// Summary counts what was taken off.
+// Summary counts what was removed.
 type Summary struct {
-	// Pods had marks or annotations of Seamark.
+	// Pods is the number of pods that had marks or annotations of Seamark.
 	Pods int
 	// Finalizers is the number of markers that had Seamark's finalizer.
 	Finalizers int
@@ -73,8 +72,8 @@ type uninstaller struct {
 	client     client.Client
 }
 
-// Run uninstalls. It returns an error where a step fails or the context ends, with what is
-// done by then left done; a cluster without Seamark's CRDs or Deployment is none.
+// Run uninstalls. If a step fails or the context ends, it returns an error and does not undo
+// completed steps. Missing CRDs or a missing Deployment are not errors.
 func Run(ctx context.Context, options Options) (Summary, error) {
 	u, err := connect(options)
 	if err != nil {
@@ -94,7 +93,7 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 	if err := u.deleteLease(ctx); err != nil {
 		return summary, err
 	}
-	u.say("Kept: the CRDs podprobemarkers and nodepodprobes of apps.kruise.io, and %s.", count(summary.Markers, "PodProbeMarker"))
+	u.say("Kept the CRDs podprobemarkers.apps.kruise.io and nodepodprobes.apps.kruise.io, and %s.", count(summary.Markers, "PodProbeMarker"))
 	return summary, nil
 }
 
@@ -107,15 +106,15 @@ func connect(options Options) (*uninstaller, error) {
 	}
 	clientset, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making the client: %w", err)
+		return nil, fmt.Errorf("create the client: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making the metadata client: %w", err)
+		return nil, fmt.Errorf("create the metadata client: %w", err)
 	}
 	markers, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("making the client of markers: %w", err)
+		return nil, fmt.Errorf("create the client for markers: %w", err)
 	}
 	return &uninstaller{
 		Options: options, kubernetes: clientset, metadata: metadataClient,
@@ -123,19 +122,19 @@ func connect(options Options) (*uninstaller, error) {
 	}, nil
 }
 
-// clean takes everything off. Marks go first and plans last: a run that is cut off leaves
-// plans whose probes go on, and no finalizer that nobody would remove.
+// clean removes everything, marks first and plans last. An interrupted run can leave plans,
+// whose probes continue, but no finalizer that nothing would remove.
 func (u *uninstaller) clean(ctx context.Context) (Summary, error) {
 	var summary Summary
 	var err error
 	if summary.Pods, err = u.unmark(ctx); err != nil {
 		return summary, err
 	}
-	u.say("Took the marks off %s.", count(summary.Pods, "pod"))
+	u.say("Removed the marks of %s.", count(summary.Pods, "pod"))
 	if summary.Markers, summary.Finalizers, err = u.release(ctx); err != nil {
 		return summary, err
 	}
-	u.say("Took the finalizer off %s.", count(summary.Finalizers, "marker"))
+	u.say("Removed the finalizer of %s.", count(summary.Finalizers, "marker"))
 	if summary.Plans, err = u.deletePlans(ctx); err != nil {
 		return summary, err
 	}
@@ -143,21 +142,21 @@ func (u *uninstaller) clean(ctx context.Context) (Summary, error) {
 	return summary, nil
 }
 
-// deletePlans deletes all NodePodProbes: a later installation must not mark pods by what
-// was reported before it.
+// deletePlans deletes all NodePodProbes, so that a later installation does not mark pods
+// based on old reports.
 func (u *uninstaller) deletePlans(ctx context.Context) (int, error) {
 	plans := u.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
 	return u.each(ctx, plans, func(ctx context.Context, plan *metav1.PartialObjectMetadata) (bool, error) {
 		err := plans.Delete(ctx, plan.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(plan.UID))})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("deleting NodePodProbe %s: %w", plan.Name, err)
+			return false, fmt.Errorf("delete NodePodProbe %s: %w", plan.Name, err)
 		}
 		return true, nil
 	})
 }
 
-// each calls do for every object of a resource, some at a time, and returns for how many
-// of them it was true. A resource that isn't served has no objects.
+// each calls do for every object of a resource, concurrently, and returns the number of
+// objects for which it returned true. A resource that is not served has no objects.
 func (u *uninstaller) each(ctx context.Context, lister metadata.ResourceInterface, do func(context.Context, *metav1.PartialObjectMetadata) (bool, error)) (int, error) {
 	done := 0
 	options := metav1.ListOptions{Limit: page}
@@ -167,7 +166,7 @@ func (u *uninstaller) each(ctx context.Context, lister metadata.ResourceInterfac
 			return done, nil
 		}
 		if err != nil {
-			return done, fmt.Errorf("listing: %w", err)
+			return done, fmt.Errorf("list objects: %w", err)
 		}
 		counted := make([]bool, len(list.Items))
 		group, groupCtx := errgroup.WithContext(ctx)
@@ -195,7 +194,7 @@ func (u *uninstaller) say(format string, args ...any) {
 	fmt.Fprintf(u.Out, format+"\n", args...)
 }
 
-// count says how many there are of what, in words.
+// count returns the number with its noun.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -203,7 +202,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// unserved tells whether the API server doesn't have the resource at all.
+// unserved reports whether the API server does not serve the resource.
 func unserved(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

@@ -137,7 +137,7 @@ func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	s.Log(out)
-	s.contains("helm uninstall", out, "Took the marks off", "Kept: the CRDs", "podprobemarkers.apps.kruise.io")
+	s.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io")
 	for name := range answers {
 		pod := &corev1.Pod{}
 		cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))

@@ -170,7 +170,7 @@ func TestRunningManager(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
 	defer cancel()
 	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), `waiting for manager seamark-system/manager to end: out of time`) {
+	if err == nil || !strings.Contains(err.Error(), `wait for manager seamark-system/manager to terminate: out of time`) {
 		t.Errorf("error %v, want one that names the manager", err)
 	}
 	pod := &corev1.Pod{}
