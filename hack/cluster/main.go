@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Cluster builds and runs a real Kubernetes on one Linux machine.
+// Cluster builds and runs a real Kubernetes cluster on one Linux machine.
 package main
 
 import (

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Busybox is an image with the static program and a link for each of its applets, laid out as the
-// image of that name is everywhere: a shell at /bin/sh, root in /etc/passwd, a /tmp for all.
+// Busybox returns an image with the static program and a link for each of its applets. Its layout is that of the
+// usual busybox image: a shell at /bin/sh, root in /etc/passwd, a /tmp that everyone can write to.
 func Busybox(ctx context.Context, name, program string) (Image, error) {
 	out, err := exec.CommandContext(ctx, program, "--list-full").Output()
 	if err != nil {
@@ -38,7 +38,7 @@ func Busybox(ctx context.Context, name, program string) (Image, error) {
 	}
 	applets := strings.Fields(string(out))
 	if len(applets) == 0 {
-		return Image{}, errors.New("list the applets of " + program + ": there are none")
+		return Image{}, errors.New("list the applets of " + program + ": the list is empty")
 	}
 	for _, applet := range applets {
 		inside := path.Clean("/" + applet)

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image builds container images from files, without a registry and without a builder daemon.
+// Package image builds container images from files, without a registry or a daemon.
 //
-// An image is one layer on nothing. Everything in it follows from the files: names are sorted, times are
-// the epoch, owners are root, so that the same input gives the same digest everywhere.
+// An image has one layer. Names are sorted, times are the epoch, and owners are root, so that the same files give
+// the same digest on every machine.
 package image
 
 import (
@@ -29,31 +29,31 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// File is one entry of the image's file system.
+// File is an entry of the image's file system.
 type File struct {
-	// Mode holds the permissions, and the type: regular, fs.ModeDir or fs.ModeSymlink.
+	// Mode is the permissions and the type: regular, fs.ModeDir or fs.ModeSymlink.
 	Mode fs.FileMode
 	// Data is the content of a regular file.
 	Data []byte
-	// Target is where a symbolic link points.
+	// Target is the target of a symbolic link.
 	Target string
 }
 
-// Image is what an image is made of.
+// Image describes an image.
 type Image struct {
-	// Name is its reference with a tag, such as `example.org/app:1`.
+	// Name is the reference with a tag, for example `example.org/app:1`.
 	Name string
-	// User is the numeric user and, after a colon, group that its processes run as; empty for root.
+	// User is the numeric user of processes and, after a colon, the group. Empty means root.
 	User string
-	// Entrypoint is the command to run; Cmd are its default arguments.
+	// Entrypoint is the command, and Cmd its default arguments.
 	Entrypoint, Cmd []string
-	// Env holds `NAME=value` pairs.
+	// Env are `NAME=value` pairs.
 	Env []string
-	// Files are its files by absolute path. Folders that are not named are made, open to all.
+	// Files are the files by absolute path. Missing parent folders are created, readable for everyone.
 	Files map[string]File
 }
 
-// Build makes the image for this machine's architecture.
+// Build builds the image for the architecture of this machine.
 func (i Image) Build() (v1.Image, error) {
 	content, err := i.layer()
 	if err != nil {
@@ -63,38 +63,38 @@ func (i Image) Build() (v1.Image, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the layer of %s: %w", i.Name, err)
+		return nil, fmt.Errorf("build the layer of %s: %w", i.Name, err)
 	}
 	built, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
-		return nil, fmt.Errorf("make image %s: %w", i.Name, err)
+		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
 	}
 	config, err := built.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("make image %s: %w", i.Name, err)
+		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
 	config.Config = v1.Config{User: i.User, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Env: i.Env}
 	built, err = mutate.ConfigFile(built, config)
 	if err != nil {
-		return nil, fmt.Errorf("make image %s: %w", i.Name, err)
+		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
 	}
 	return built, nil
 }
 
 // Write builds the image and writes it to path as an archive that `docker load` and
-// `ctr images import` read. It returns the image's digest.
+// `ctr images import` read. It returns the digest of the image.
 func (i Image) Write(path string) (v1.Hash, error) {
 	tag, err := name.NewTag(i.Name)
 	if err != nil {
-		return v1.Hash{}, fmt.Errorf("read the image name: %w", err)
+		return v1.Hash{}, fmt.Errorf("parse image name: %w", err)
 	}
 	built, err := i.Build()
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	// A reader of the file sees the old archive or the new one.
+	// A concurrent reader gets either the old archive or the new one.
 	if err := tarball.WriteToFile(path+".new", tag, built); err != nil {
 		return v1.Hash{}, fmt.Errorf("write image %s: %w", i.Name, err)
 	}
@@ -108,7 +108,7 @@ func (i Image) Write(path string) (v1.Hash, error) {
 	return digest, nil
 }
 
-// layer is the file system as a tar stream.
+// layer returns the file system as a tar stream.
 func (i Image) layer() ([]byte, error) {
 	files, err := withParents(i.Files)
 	if err != nil {
@@ -132,12 +132,12 @@ func (i Image) layer() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// withParents adds the folders that files lie in and that are not named.
+// withParents adds missing parent folders of files.
 func withParents(files map[string]File) (map[string]File, error) {
 	all := make(map[string]File, len(files))
 	for file, entry := range files {
 		if !path.IsAbs(file) || path.Clean(file) != file || file == "/" {
-			return nil, fmt.Errorf("path %q: it is absolute, plain and not the root", file)
+			return nil, fmt.Errorf("path %q is invalid: must be absolute, without dots, and not the root", file)
 		}
 		all[file] = entry
 		for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
@@ -161,7 +161,7 @@ func writeEntry(writer *tar.Writer, name string, file File) error {
 	case 0:
 		header.Typeflag, header.Size = tar.TypeReg, int64(len(file.Data))
 	default:
-		return fmt.Errorf("%s: images hold files, folders and links", file.Mode)
+		return fmt.Errorf("mode %s is invalid: must be a file, a folder or a link", file.Mode)
 	}
 	if err := writer.WriteHeader(header); err != nil {
 		return err
@@ -170,7 +170,7 @@ func writeEntry(writer *tar.Writer, name string, file File) error {
 	return err
 }
 
-// mode is a file mode as tar writes it: the three special bits are Unix's, not Go's.
+// mode returns a file mode for tar, which uses the special bits of Unix.
 func mode(from fs.FileMode) int64 {
 	bits := int64(from.Perm())
 	for special, bit := range map[fs.FileMode]int64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
@@ -181,17 +181,17 @@ func mode(from fs.FileMode) int64 {
 	return bits
 }
 
-// AddFile reads the file host into the image at the path inside. Links are followed; programs stay so.
+// AddFile adds the file host to the image at the path inside. It follows links and keeps the executable bit.
 func (i *Image) AddFile(host, inside string) error {
 	data, err := os.ReadFile(host)
 	if err != nil {
-		return fmt.Errorf("add a file to image %s: %w", i.Name, err)
+		return fmt.Errorf("add file to image %s: %w", i.Name, err)
 	}
 	info, err := os.Stat(host)
 	if err != nil {
-		return fmt.Errorf("add a file to image %s: %w", i.Name, err)
+		return fmt.Errorf("add file to image %s: %w", i.Name, err)
 	}
-	// Only this bit is kept: the rest depends on the umask of whoever made the file.
+	// The other permissions depend on the umask at the creation of the file.
 	perm := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {
 		perm = 0o755
@@ -199,7 +199,7 @@ func (i *Image) AddFile(host, inside string) error {
 	return i.add(inside, File{Mode: perm, Data: data})
 }
 
-// AddTree adds all that is below the folder root, at the root of the image, with its permissions.
+// AddTree adds the content of the folder root to the root of the image, with its permissions.
 func (i *Image) AddTree(root string) error {
 	err := filepath.WalkDir(root, func(host string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -238,7 +238,7 @@ func readFile(host string, entry fs.DirEntry) (File, error) {
 
 func (i *Image) add(inside string, file File) error {
 	if _, taken := i.Files[inside]; taken {
-		return errors.New(inside + " is there already")
+		return errors.New(inside + " already exists")
 	}
 	if i.Files == nil {
 		i.Files = map[string]File{}

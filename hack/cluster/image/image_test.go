@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// entry is what a test sees of a file in a layer.
+// entry has the fields of a file in a layer that tests compare.
 type entry struct {
 	Type   byte
 	Mode   int64
@@ -28,7 +28,7 @@ type entry struct {
 	Target string
 }
 
-// entries reads back the only layer of an image, in order.
+// entries returns the files in the only layer of an image, in order.
 func entries(t *testing.T, image v1.Image) (order []string, all map[string]entry) {
 	t.Helper()
 	layers, err := image.Layers()
@@ -61,7 +61,7 @@ func entries(t *testing.T, image v1.Image) (order []string, all map[string]entry
 	}
 }
 
-// tree makes a folder with every kind of file.
+// tree creates a folder with every kind of file.
 func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -139,7 +139,7 @@ func TestSameFilesSameArchive(t *testing.T) {
 	var archives [2][]byte
 	for i := range archives {
 		root := tree(t)
-		// When and by whom a file was made must not show.
+		// The time and the owner of a file must not affect the archive.
 		old := time.Date(2001, 2, 3, 4, 5, 6+i, 0, time.UTC)
 		if err := os.Chtimes(filepath.Join(root, "etc", "deep", "file"), old, old); err != nil {
 			t.Fatal(err)
@@ -163,14 +163,14 @@ func TestSameFilesSameArchive(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidImages(t *testing.T) {
 	regular := File{Mode: 0o644}
 	tests := map[string]Image{
-		"no tag's form":   {Name: "UPPER/case:1", Files: map[string]File{"/a": regular}},
-		"relative path":   {Name: "a:1", Files: map[string]File{"a": regular}},
-		"path with dots":  {Name: "a:1", Files: map[string]File{"/a/../b": regular}},
-		"the root itself": {Name: "a:1", Files: map[string]File{"/": {Mode: fs.ModeDir | 0o755}}},
-		"a device":        {Name: "a:1", Files: map[string]File{"/dev": {Mode: fs.ModeDevice | 0o600}}},
+		"invalid name":   {Name: "UPPER/case:1", Files: map[string]File{"/a": regular}},
+		"relative path":  {Name: "a:1", Files: map[string]File{"a": regular}},
+		"path with dots": {Name: "a:1", Files: map[string]File{"/a/../b": regular}},
+		"root":           {Name: "a:1", Files: map[string]File{"/": {Mode: fs.ModeDir | 0o755}}},
+		"device":         {Name: "a:1", Files: map[string]File{"/dev": {Mode: fs.ModeDevice | 0o600}}},
 	}
 	for name, image := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,13 +179,13 @@ func TestRefusals(t *testing.T) {
 				t.Error("no error")
 			}
 			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("an archive was left: %v", err)
+				t.Errorf("an archive was written: %v", err)
 			}
 		})
 	}
 }
 
-func TestAFileIsAddedOnce(t *testing.T) {
+func TestAddFileRejectsExistingPath(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(source, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestAFileIsAddedOnce(t *testing.T) {
 		t.Error("the second file replaced the first")
 	}
 	if err := image.AddFile(source+".missing", "/other"); err == nil {
-		t.Error("a missing file was added")
+		t.Error("no error for a missing file")
 	}
 }
 

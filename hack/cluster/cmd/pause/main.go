@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Pause is the process that holds a pod's namespaces open: it reaps orphans and waits to be ended.
+// Pause keeps the namespaces of a pod open. It reaps orphans and runs until it gets a signal.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended: with a shared process namespace this is process 1, and
-// one signal may stand for several children.
+// reap reaps all children that have ended. In a shared process namespace, this is process 1, and one signal
+// may be sent for several children.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address is the cluster's plan of addresses and names.
+// Package address assigns addresses and names to the nodes of a cluster.
 //
-// Everything follows from a node's number, so that a node's addresses never change and the plan needs
-// no store. The ranges are private and belong to the cluster alone: the machine's own links are
-// looked at before use (package network).
+// The number of a node determines its addresses, so that they never change and are not stored. The address
+// ranges are private. Package network checks that no route of the machine overlaps them.
 package address
 
 import (
@@ -15,66 +14,66 @@ import (
 	"strings"
 )
 
-// MaxNodes is the most nodes that one cluster can have: a node takes one address and one /24 range.
+// MaxNodes is the maximum number of nodes. A node uses one address and one /24 range.
 const MaxNodes = 99
 
-// Bridge is the machine's link that joins the nodes.
+// Bridge is the name of the bridge that connects the nodes.
 const Bridge = "seamark0"
 
 // Ports of the control plane on Host.
 const (
-	// APIServerPort serves the Kubernetes API.
+	// APIServerPort is the port of the Kubernetes API.
 	APIServerPort = 6443
-	// EtcdPort serves etcd's clients.
+	// EtcdPort is etcd's port for clients.
 	EtcdPort = 2379
-	// EtcdPeerPort is etcd's own.
+	// EtcdPeerPort is etcd's port for peers.
 	EtcdPeerPort = 2380
 )
 
-// Host is the machine's address on the bridge. The control plane listens there and nowhere else.
+// Host returns the machine's address on the bridge, the only one on which the control plane listens.
 func Host() netip.Addr { return netip.AddrFrom4([4]byte{10, 231, 0, 1}) }
 
-// NodeRange holds Host and the addresses of the nodes.
+// NodeRange returns the range of Host and the addresses of the nodes.
 func NodeRange() netip.Prefix { return netip.PrefixFrom(Host(), 24).Masked() }
 
-// PodRange holds the pod ranges of all nodes.
+// PodRange returns the range that contains the pod ranges of all nodes.
 func PodRange() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 232, 0, 0}), 16)
 }
 
-// ServiceRange holds the cluster addresses of Services.
+// ServiceRange returns the range of the cluster IPs of Services.
 func ServiceRange() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 233, 0, 0}), 16)
 }
 
-// APIService is the cluster address of the Service `kubernetes`: the first of its range.
+// APIService returns the cluster IP of the Service `kubernetes`, the first of the range.
 func APIService() netip.Addr { return ServiceRange().Addr().Next() }
 
-// DNSService is where pods look for a name server. There is none: names of Services do not resolve,
-// and the lookup fails at once.
+// DNSService returns the address of the name server in the resolv.conf of pods. There is no name server: lookups
+// fail at once.
 func DNSService() netip.Addr { return netip.AddrFrom4([4]byte{10, 233, 0, 10}) }
 
-// APIServer is the URL of the API server.
+// APIServer returns the URL of the API server.
 func APIServer() string { return fmt.Sprintf("https://%s:%d", Host(), APIServerPort) }
 
-// Node is one node's share of the plan.
+// Node is the addresses and names of a node.
 type Node struct {
 	// Name is the name of the Node object, `node-<number>`.
 	Name string
-	// IP is the node's address on the bridge and the InternalIP of its Node object.
+	// IP is the address on the bridge and the InternalIP of the Node object.
 	IP netip.Addr
-	// Pods is the range from which its pods get their addresses.
+	// Pods is the range of the addresses of pods.
 	Pods netip.Prefix
-	// NetNS is the name of its network namespace, as `ip netns` lists it.
+	// NetNS is the name of the network namespace in `ip netns`.
 	NetNS string
-	// Link is the machine's end of its cable.
+	// Link is the name of the machine's end of the veth pair.
 	Link string
 }
 
-// NewNode plans node number, from 1 to MaxNodes.
+// NewNode returns the node with a number from 1 to MaxNodes.
 func NewNode(number int) (Node, error) {
 	if number < 1 || number > MaxNodes {
-		return Node{}, fmt.Errorf("node number %d: it is 1 to %d", number, MaxNodes)
+		return Node{}, fmt.Errorf("node number %d is invalid: must be 1 to %d", number, MaxNodes)
 	}
 	return Node{
 		Name:  fmt.Sprintf("node-%d", number),
@@ -85,10 +84,10 @@ func NewNode(number int) (Node, error) {
 	}, nil
 }
 
-// Nodes plans the nodes 1 to count.
+// Nodes returns the nodes 1 to count.
 func Nodes(count int) ([]Node, error) {
 	if count < 1 || count > MaxNodes {
-		return nil, fmt.Errorf("%d nodes: a cluster has 1 to %d", count, MaxNodes)
+		return nil, fmt.Errorf("number of nodes %d is invalid: must be 1 to %d", count, MaxNodes)
 	}
 	nodes := make([]Node, 0, count)
 	for number := 1; number <= count; number++ {
@@ -101,11 +100,11 @@ func Nodes(count int) ([]Node, error) {
 	return nodes, nil
 }
 
-// ParseNode finds the plan of a node by its name.
+// ParseNode returns the node with a name.
 func ParseNode(name string) (Node, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(name, "node-"))
 	if err != nil {
-		return Node{}, fmt.Errorf("node name %q: it is node-<number>", name)
+		return Node{}, fmt.Errorf("node name %q is invalid: must be node-<number>", name)
 	}
 	return NewNode(number)
 }

@@ -25,14 +25,14 @@ func TestNewNode(t *testing.T) {
 			Name: "node-99", IP: netip.MustParseAddr("10.231.0.199"), Pods: netip.MustParsePrefix("10.232.99.0/24"),
 			NetNS: "seamark-node-99", Link: "seamark-99",
 		}},
-		"none":     {number: 0, wantErr: true},
-		"one more": {number: MaxNodes + 1, wantErr: true},
+		"zero":     {number: 0, wantErr: true},
+		"too many": {number: MaxNodes + 1, wantErr: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := NewNode(test.number)
 			if (err != nil) != test.wantErr {
-				t.Fatalf("error = %v, wanted one: %t", err, test.wantErr)
+				t.Fatalf("error = %v, want error: %t", err, test.wantErr)
 			}
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 				t.Error(diff)
@@ -80,7 +80,7 @@ func TestPlanDoesNotOverlap(t *testing.T) {
 func TestNodes(t *testing.T) {
 	for _, count := range []int{-1, 0, MaxNodes + 1} {
 		if _, err := Nodes(count); err == nil {
-			t.Errorf("%d nodes were planned", count)
+			t.Errorf("no error for %d nodes", count)
 		}
 	}
 	nodes, err := Nodes(3)

@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup keeps all processes of a cluster under one cgroup.
+// Package cgroup manages the cgroup that contains all processes of a cluster.
 //
-// Every daemon is started in it and every container is created below it, and a process cannot leave its
-// cgroup by forking: what is in the tree is the cluster, and what is not is not. That holds for
-// cgroup v1, for v2, and for the hybrid of both.
+// All daemons and containers run in it, and a process cannot leave its cgroup by forking. The processes of a
+// cluster are therefore exactly those in the cgroup. This applies to cgroup v1, to v2, and to both together.
 package cgroup
 
 import (
@@ -20,21 +19,21 @@ import (
 	"syscall"
 )
 
-// hierarchy is one mounted cgroup file system.
+// hierarchy is a mounted cgroup file system.
 type hierarchy struct {
 	mount   string
 	unified bool
 	cpuset  bool
 }
 
-// Tree is the part of every hierarchy below one path.
+// Tree is the subtree at one path of every hierarchy.
 type Tree struct {
 	hierarchies []hierarchy
 	base        string
 }
 
-// NewTree finds the hierarchies in the text of a mountinfo file; base is the path of the tree in each
-// of them, such as `/seamark`.
+// NewTree finds the hierarchies in the text of a mountinfo file. base is the path of the tree in each
+// of them, for example `/seamark`.
 func NewTree(mountinfo, base string) (Tree, error) {
 	tree := Tree{base: base}
 	for line := range strings.Lines(mountinfo) {
@@ -68,10 +67,10 @@ func parseMount(line string) (hierarchy, bool) {
 
 func (t Tree) dir(h hierarchy, path string) string { return filepath.Join(h.mount, t.base, path) }
 
-// Path is where the kubelet and runc find path.
+// Path returns the path as the kubelet and runc use it.
 func (t Tree) Path(path string) string { return filepath.Join(t.base, path) }
 
-// Create makes path, and all above it, usable for processes or for the kubelet.
+// Create creates path and its parents, so that processes or the kubelet can use it.
 func (t Tree) Create(path string) error {
 	for _, h := range t.hierarchies {
 		current := h.mount
@@ -98,7 +97,7 @@ func (h hierarchy) createChild(parent, child string) error {
 	if !h.cpuset {
 		return nil
 	}
-	// A v1 cpuset starts empty and takes no process until it has both.
+	// A new v1 cpuset is empty and accepts no process until both are set.
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, file))
 		if err != nil {
@@ -111,7 +110,7 @@ func (h hierarchy) createChild(parent, child string) error {
 	return nil
 }
 
-// delegate lets the children of a v2 cgroup have every controller that it has itself.
+// delegate enables all controllers of a v2 cgroup for its children.
 func delegate(dir string) error {
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -180,8 +179,8 @@ func readProcs(file string) ([]int, error) {
 	return pids, nil
 }
 
-// Remove removes path and all below it, and says how many cgroups these were. They must hold no
-// process.
+// Remove removes path and everything below it, and returns the number of removed cgroups. They must contain no
+// processes.
 func (t Tree) Remove(path string) (int, error) {
 	removed := 0
 	for _, h := range t.hierarchies {
@@ -209,7 +208,7 @@ func (t Tree) Remove(path string) (int, error) {
 	return removed, nil
 }
 
-// gone tells that a cgroup was removed while it was read.
+// gone reports whether an error means that a cgroup was removed while it was read.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }

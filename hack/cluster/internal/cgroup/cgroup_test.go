@@ -35,7 +35,7 @@ func TestNewTree(t *testing.T) {
 				{mount: "/sys/fs/cgroup/unified", unified: true}, {mount: "/sys/fs/cgroup/systemd"},
 			},
 		},
-		"a part mounted into a container": {
+		"subtree mounted into a container": {
 			mountinfo: "30 25 0:26 /pod /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", wantErr: true,
 		},
 		"none": {mountinfo: "22 1 8:1 / / rw - ext4 /dev/sda rw\n", wantErr: true},
@@ -44,7 +44,7 @@ func TestNewTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree, err := NewTree(test.mountinfo, "/base")
 			if (err != nil) != test.wantErr {
-				t.Fatalf("error = %v, wanted one: %t", err, test.wantErr)
+				t.Fatalf("error = %v, want error: %t", err, test.wantErr)
 			}
 			if diff := cmp.Diff(test.want, tree.hierarchies, cmp.AllowUnexported(hierarchy{})); diff != "" {
 				t.Error(diff)
@@ -94,7 +94,7 @@ func TestCreateDelegatesControllers(t *testing.T) {
 	}
 }
 
-func TestProcessesAreThoseOfTheTree(t *testing.T) {
+func TestProcessesListsTheTree(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	tree := Tree{base: "/base", hierarchies: []hierarchy{{mount: one}, {mount: two}}}
 	for path, pids := range map[string]string{

@@ -20,14 +20,14 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
 )
 
-// launchCommand is the hidden command by which this program starts daemons.
+// launchCommand is a hidden command, with which this program starts daemons.
 const launchCommand = "launch-daemon"
 
-// New makes the root command; what it reports goes to out.
+// New returns the root command, which prints to out.
 func New(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cluster",
-		Short:         "Build and run a real Kubernetes on this machine",
+		Short:         "Build and run a real Kubernetes cluster on this machine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -79,16 +79,16 @@ func newBuild(open opener) *cobra.Command {
 func newUp(open opener) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Leave a healthy cluster running, building and starting what is missing",
+		Short: "Start or repair the cluster, and build missing programs",
 		Args:  cobra.NoArgs,
 	}
 	nodes := cmd.Flags().Int("nodes", 1, "number of nodes")
 	runtime := cmd.Flags().String("runtime", string(node.RuntimeContainerd),
-		"container runtime of the nodes: containerd (built here) or debian (Debian's containerd, without events)")
+		"container runtime of the nodes: containerd (built from source) or debian (Debian's containerd, without events)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		kind := node.Runtime(*runtime)
 		if kind != node.RuntimeContainerd && kind != node.RuntimeDebian {
-			return fmt.Errorf("runtime %q: it is %s or %s", kind, node.RuntimeContainerd, node.RuntimeDebian)
+			return fmt.Errorf("runtime: %q is invalid: must be %s or %s", kind, node.RuntimeContainerd, node.RuntimeDebian)
 		}
 		target, err := open()
 		if err != nil {
@@ -102,7 +102,7 @@ func newUp(open opener) *cobra.Command {
 func newDown(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Remove the cluster; programs, image archives and logs stay",
+		Short: "Remove the cluster, except programs, image archives and logs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := open()
@@ -132,21 +132,21 @@ func newLoad(open opener) *cobra.Command {
 func newImage(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Build an image archive from files, the same for the same files",
+		Short: "Build an image archive from files, reproducibly",
 		Args:  cobra.NoArgs,
 	}
 	var made image.Image
 	flags := cmd.Flags()
 	flags.StringVar(&made.Name, "name", "", "reference of the image, with a tag")
 	flags.StringVar(&made.User, "user", "", "numeric user, and group after a colon (default root)")
-	flags.StringArrayVar(&made.Entrypoint, "entrypoint", nil, "program to run; repeat for its fixed arguments")
+	flags.StringArrayVar(&made.Entrypoint, "entrypoint", nil, "program to run; repeat for its arguments")
 	path := flags.String("out", "", "archive to write")
-	rootfs := flags.String("rootfs", "", "folder whose content becomes the root of the image")
-	files := flags.StringArray("file", nil, "HOST=PATH: a file to add, and where")
+	rootfs := flags.String("rootfs", "", "folder with the content of the root of the image")
+	files := flags.StringArray("file", nil, "HOST=PATH: a file to add, and its path in the image; repeatable")
 	cmd.MarkFlagsOneRequired("rootfs", "file")
 	for _, name := range []string{"name", "out"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // The flags stand a few lines above.
+			panic(err) // The flags are defined above.
 		}
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -158,7 +158,7 @@ func newImage(out io.Writer) *cobra.Command {
 		for _, file := range *files {
 			host, inside, ok := strings.Cut(file, "=")
 			if !ok {
-				return fmt.Errorf("file %q: it is HOST=PATH", file)
+				return fmt.Errorf("file: %q is invalid: must be HOST=PATH", file)
 			}
 			if err := made.AddFile(host, inside); err != nil {
 				return err

@@ -35,24 +35,24 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(first, "example.org/app:1 sha256:") {
-		t.Errorf("said %q", first)
+		t.Errorf("output %q", first)
 	}
 	second, err := run(t, args...)
 	if err != nil || second != first {
-		t.Errorf("said %q, then %q, error %v", first, second, err)
+		t.Errorf("output %q, then %q, error %v", first, second, err)
 	}
 	if other, err := run(t, append(args, "--entrypoint", "/program")...); err != nil || other == first {
-		t.Errorf("another entrypoint makes the same image: %q, error %v", other, err)
+		t.Errorf("another entrypoint does not change the image: %q, error %v", other, err)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
-		"no such program":     {args: []string{"build", "--only", "kube-apiserverr"}, want: "kube-apiserver,"},
-		"no such runtime":     {args: []string{"up", "--runtime", "docker"}, want: "containerd or debian"},
+		"unknown program":     {args: []string{"build", "--only", "kube-apiserverr"}, want: "kube-apiserver,"},
+		"unknown runtime":     {args: []string{"up", "--runtime", "docker"}, want: "containerd or debian"},
 		"no nodes":            {args: []string{"up", "--nodes", "0"}, want: "1 to 99"},
 		"nothing to load":     {args: []string{"load"}, want: "at least 1"},
 		"no cluster to load":  {args: []string{"load", "image.tar"}, want: "cluster"},
@@ -61,9 +61,9 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			said, err := run(t, test.args...)
+			out, err := run(t, test.args...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, said %q, want %q", err, said, test.want)
+				t.Errorf("error %v, output %q, want %q", err, out, test.want)
 			}
 		})
 	}

@@ -5,7 +5,7 @@ package cluster
 
 import "sync"
 
-// changes notes which daemons and nodes a run of Up has touched. Nodes are worked on at the same time.
+// changes records the daemons and nodes that a run of Up has changed. Nodes are changed concurrently.
 type changes struct {
 	mutex sync.Mutex
 	names map[string]bool

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster brings a whole cluster up and takes it down.
+// Package cluster starts, repairs and removes a cluster.
 //
-// `Up` compares what should run with what does and mends the difference; a cluster that cannot be mended is
-// taken down and started anew. `Down` asks the kernel, not its own records, what there is to remove.
+// `Up` compares the desired daemons with the running ones and repairs the difference; a cluster that it cannot
+// repair is removed and started again. `Down` gets what it removes from the kernel, not from its own records.
 package cluster
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
 )
 
-// CgroupBase is the cgroup of everything that belongs to a cluster.
+// CgroupBase is the cgroup of all processes of a cluster.
 const CgroupBase = "/seamark"
 
-// Cluster is the cluster of one directory.
+// Cluster is the cluster of one folder.
 type Cluster struct {
 	dir       layout.Dir
 	source    string
@@ -40,8 +40,8 @@ type Cluster struct {
 	cgroups   cgroup.Tree
 }
 
-// New prepares to work on the cluster in dir. Source is the folder of this program's module, launcher
-// the command that process.NewManager asks for; progress goes to out.
+// New returns the cluster in dir. source is the folder of this program's module, and launcher the command that
+// process.NewManager requires. Progress is written to out.
 func New(dir layout.Dir, source string, launcher []string, out io.Writer) (*Cluster, error) {
 	cgroups, err := Cgroups()
 	if err != nil {
@@ -54,7 +54,7 @@ func New(dir layout.Dir, source string, launcher []string, out io.Writer) (*Clus
 	return &Cluster{dir: dir, source: source, out: out, processes: processes, cgroups: cgroups}, nil
 }
 
-// Cgroups is the tree that holds all processes of a cluster.
+// Cgroups returns the tree of the cgroups of a cluster.
 func Cgroups() (cgroup.Tree, error) {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -63,16 +63,16 @@ func Cgroups() (cgroup.Tree, error) {
 	return cgroup.NewTree(string(info), CgroupBase)
 }
 
-// Options say what cluster is wanted.
+// Options describe a cluster.
 type Options struct {
-	// Nodes is how many nodes it has, from 1 to address.MaxNodes.
+	// Nodes is the number of nodes, from 1 to address.MaxNodes.
 	Nodes int
 	// Runtime is the container runtime of all its nodes.
 	Runtime node.Runtime
 }
 
-// Up leaves the wanted cluster running, with every node Ready. It changes what differs and no more; on an
-// error nothing is left running.
+// Up starts or repairs the cluster and returns when every node is Ready. It changes only what differs. After
+// an error, nothing is left running.
 func (c *Cluster) Up(ctx context.Context, options Options) error {
 	start := time.Now()
 	plan, err := address.Nodes(options.Nodes)
@@ -90,7 +90,7 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 	if err := c.prepare(ctx, options.Runtime); err != nil {
 		return errors.Join(err, c.releaseIfIdle())
 	}
-	changed, err := c.upOrAnew(ctx, plan, options.Runtime)
+	changed, err := c.repairOrRestart(ctx, plan, options.Runtime)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,9 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 	return nil
 }
 
-// upOrAnew mends the cluster if there is one; where that fails, or there is none, it starts from nothing.
-func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
+// repairOrRestart repairs a running cluster. If that fails, or none is running, it starts a new one. It reports
+// whether it changed anything.
+func (c *Cluster) repairOrRestart(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
 	existing, err := c.existing()
 	if err != nil {
 		return false, err
@@ -117,10 +118,10 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 		if ctx.Err() != nil {
 			return false, err
 		}
-		c.say("the running cluster cannot be mended: %v", err)
-		c.say("taking it down and starting anew")
+		c.say("the running cluster cannot be repaired: %v", err)
+		c.say("removing it and starting a new one")
 	}
-	// Also without records there may be a wreck, of a machine that was restarted for one.
+	// Parts of a cluster can exist without valid records, for example after the machine was restarted.
 	if _, err := c.remove(ctx); err != nil {
 		return false, err
 	}
@@ -129,15 +130,15 @@ func (c *Cluster) upOrAnew(ctx context.Context, plan []address.Node, kind node.R
 	}
 	_, err = c.reconcile(ctx, plan, kind)
 	if err != nil {
-		c.say("taking down what came up; the logs stay in %s", c.dir.LogDir())
-		// Also an interrupted start leaves nothing behind.
+		c.say("removing the incomplete cluster; the logs are in %s", c.dir.LogDir())
+		// An interrupted start leaves nothing behind either.
 		_, removeErr := c.remove(context.WithoutCancel(ctx))
 		return false, errors.Join(err, removeErr)
 	}
 	return true, nil
 }
 
-// existing tells whether daemons of this boot are on record.
+// existing reports whether there are records of daemons that were started since the machine booted.
 func (c *Cluster) existing() (bool, error) {
 	records, err := c.processes.Records()
 	if err != nil {
@@ -155,10 +156,10 @@ func (c *Cluster) existing() (bool, error) {
 	return false, nil
 }
 
-// prepare makes all that outlives a cluster: packages, programs, image archives.
+// prepare provides what outlives a cluster: packages, programs, image archives.
 func (c *Cluster) prepare(ctx context.Context, kind node.Runtime) error {
 	if os.Geteuid() != 0 {
-		return errors.New("a cluster needs root: it makes network namespaces, mounts and cgroups")
+		return errors.New("a cluster needs root: it creates network namespaces, mounts and cgroups")
 	}
 	if err := deb.Ensure(ctx, c.out, deb.Required()); err != nil {
 		return err
@@ -174,12 +175,12 @@ func (c *Cluster) prepare(ctx context.Context, kind node.Runtime) error {
 	return c.makeImages(ctx)
 }
 
-// Builder builds this cluster's programs.
+// Builder returns the builder of this cluster's programs.
 func (c *Cluster) Builder() *build.Builder {
 	return &build.Builder{Source: c.source, Out: c.dir.BinDir(), Log: c.dir.Log("build"), Progress: c.out}
 }
 
-// debianRuntime takes the programs out of Debian's package; installing it would start its service.
+// debianRuntime unpacks the programs of Debian's package. Installing the package would start a service.
 func (c *Cluster) debianRuntime(ctx context.Context) error {
 	folder := c.dir.Bin("debian")
 	if _, err := os.Stat(filepath.Join(folder, node.ContainerdName)); err == nil {
@@ -203,14 +204,14 @@ func (c *Cluster) debianRuntime(ctx context.Context) error {
 	return nil
 }
 
-// lock keeps other commands off this directory until the returned function is called.
+// lock excludes other commands on this folder until the returned function is called.
 func (c *Cluster) lock() (func(), error) {
 	file, err := os.OpenFile(c.dir.Lock(), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		c.say("waiting for another command on this cluster to end")
+		c.say("waiting for another command on this cluster")
 		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock the cluster: %w", err), file.Close())
 		}
@@ -218,12 +219,12 @@ func (c *Cluster) lock() (func(), error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// claim makes this cluster the one of the machine.
+// claim makes this cluster the only one on the machine.
 func (c *Cluster) claim() error {
 	err := os.Symlink(string(c.dir), layout.Claim)
 	if !errors.Is(err, fs.ErrExist) {
 		if err != nil {
-			return fmt.Errorf("claim this machine's network for the cluster: %w", err)
+			return fmt.Errorf("claim the machine's network: %w", err)
 		}
 		return nil
 	}
@@ -237,19 +238,18 @@ func (c *Cluster) claim() error {
 	return nil
 }
 
-// OwnedError says that the cluster of another directory holds the machine's addresses and links.
+// OwnedError is returned if the cluster of another folder uses the addresses and links of the machine.
 type OwnedError struct {
-	// Owner is that directory.
+	// Owner is the other folder.
 	Owner string
 }
 
-// Error tells what to do about it.
+// Error returns the cause and the solution.
 func (e *OwnedError) Error() string {
-	return fmt.Sprintf("the cluster of %s runs on this machine and holds the addresses and links; "+
-		"take it down first: `down --dir %s`", e.Owner, e.Owner)
+	return fmt.Sprintf("the cluster of %s is running on this machine; remove it first: `down --dir %s`", e.Owner, e.Owner)
 }
 
-// releaseIfIdle gives the claim back when nothing runs.
+// releaseIfIdle releases the claim if no process of a cluster is running.
 func (c *Cluster) releaseIfIdle() error {
 	pids, err := c.cgroups.Processes("")
 	if err != nil || len(pids) > 0 {
@@ -260,7 +260,7 @@ func (c *Cluster) releaseIfIdle() error {
 
 func (c *Cluster) release() error {
 	if err := os.Remove(layout.Claim); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("give up the claim on this machine's network: %w", err)
+		return fmt.Errorf("release the machine's network: %w", err)
 	}
 	return nil
 }

@@ -38,13 +38,13 @@ func TestNodeReady(t *testing.T) {
 		since  time.Time
 		want   string
 	}{
-		"ready":                    {},
-		"ready since the start":    {since: start()},
-		"heard of before only":     {since: start().Add(time.Second), want: "has not reported since"},
-		"not ready":                {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: "not Ready"},
-		"lost":                     {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, want: "not Ready"},
-		"never heard of":           {change: func(n *corev1.Node) { n.Status.Conditions = nil }, want: "has not reported"},
-		"not yet open to the pods": {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady}} }, want: "taint"},
+		"ready":                      {},
+		"heartbeat at the start":     {since: start()},
+		"heartbeat before the start": {since: start().Add(time.Second), want: "has not reported since"},
+		"not ready":                  {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: "not Ready"},
+		"unknown":                    {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, want: "not Ready"},
+		"no condition":               {change: func(n *corev1.Node) { n.Status.Conditions = nil }, want: "has not reported"},
+		"tainted":                    {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady}} }, want: "taint"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,14 +66,14 @@ func TestNodesReady(t *testing.T) {
 		objects []runtime.Object
 		want    string
 	}{
-		"all there":      {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil), account}},
-		"one missing":    {objects: []runtime.Object{readyNode("node-1", nil), account}, want: "node-2 is not registered"},
-		"no account yet": {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil)}, want: "service account"},
+		"all ready":          {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil), account}},
+		"one missing":        {objects: []runtime.Object{readyNode("node-1", nil), account}, want: "node-2 is not registered"},
+		"no service account": {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil)}, want: "service account"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			asked := &api{client: fake.NewClientset(test.objects...)}
-			err := asked.nodesReady(t.Context(), plan, nil)
+			client := &api{client: fake.NewClientset(test.objects...)}
+			err := client.nodesReady(t.Context(), plan, nil)
 			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
@@ -90,10 +90,10 @@ func TestShimSockets(t *testing.T) {
 			files: map[string]string{"bootstrap.json": `{"version":3,"address":"unix:///run/containerd/s/a","protocol":"ttrpc"}`},
 			want:  []string{"/run/containerd/s/a"},
 		},
-		"containerd 1":  {files: map[string]string{"address": "unix:///run/containerd/s/b\n"}, want: []string{"/run/containerd/s/b"}},
-		"another kind":  {files: map[string]string{"address": "vsock://3:1024"}},
-		"torn":          {files: map[string]string{"bootstrap.json": "{"}},
-		"none yet made": {},
+		"containerd 1":    {files: map[string]string{"address": "unix:///run/containerd/s/b\n"}, want: []string{"/run/containerd/s/b"}},
+		"vsock address":   {files: map[string]string{"address": "vsock://3:1024"}},
+		"incomplete file": {files: map[string]string{"bootstrap.json": "{"}},
+		"no files":        {},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/tunable"
 )
 
-// Down removes the cluster of this directory and says what that was. Programs, image archives and logs
-// stay. Nothing to remove is no error.
+// Down removes the cluster and prints what it removed. It keeps programs, image archives and logs. If no
+// cluster is running, it does nothing.
 func (c *Cluster) Down(ctx context.Context) error {
 	unlock, err := c.lock()
 	if err != nil {
@@ -36,12 +36,12 @@ func (c *Cluster) Down(ctx context.Context) error {
 	}
 	removed, err := c.remove(ctx)
 	if err == nil && removed == 0 {
-		c.say("no cluster is up here: nothing to remove")
+		c.say("no cluster is running: nothing to remove")
 	}
 	return err
 }
 
-// checkOwner refuses to touch the cluster of another directory.
+// checkOwner returns an error if the cluster of another folder is running.
 func (c *Cluster) checkOwner() error {
 	owner, err := os.Readlink(layout.Claim)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,8 +56,8 @@ func (c *Cluster) checkOwner() error {
 	return nil
 }
 
-// remove takes away all that belongs to a cluster and counts the kinds of things it found. The claim goes
-// last: what is left after an error is still this directory's.
+// remove removes everything that belongs to a cluster and returns the number of messages about it. It releases
+// the claim last: after an error, the rest still belongs to this folder.
 func (c *Cluster) remove(ctx context.Context) (int, error) {
 	var removed []string
 	add := func(items ...string) { removed = append(removed, items...) }
@@ -105,11 +105,11 @@ func (c *Cluster) removeProcesses(ctx context.Context, removed func(...string)) 
 	return nil
 }
 
-// endTimeout bounds how long processes may take to die once they are killed.
+// endTimeout is the time that killed processes have to end.
 const endTimeout = 30 * time.Second
 
-// endProcesses kills every process in a cgroup, again until none is left, and returns their names. There
-// is nothing that they would have to save.
+// endProcesses kills every process in a cgroup, repeatedly until none is left, and returns their names. They
+// have no state to save.
 func (c *Cluster) endProcesses(ctx context.Context, path string) ([]string, error) {
 	names := map[int]string{}
 	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, endTimeout, true, func(context.Context) (bool, error) {

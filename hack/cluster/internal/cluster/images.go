@@ -19,15 +19,15 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
 )
 
-// BusyboxImage is there on every node, so that plain manifests run.
+// BusyboxImage is loaded into every node, so that ordinary manifests run.
 const BusyboxImage = "docker.io/library/busybox:1.35"
 
 const busyboxProgram = "/bin/busybox"
 
-// standard names the archives that every node gets.
+// standard returns the names of the archives that are loaded into every node.
 func standard() []string { return []string{"pause", "busybox"} }
 
-// makeImages writes the archives that every node gets, where they are older than what they are made of.
+// makeImages writes the standard archives that are missing or older than their programs.
 func (c *Cluster) makeImages(ctx context.Context) error {
 	if err := os.MkdirAll(c.dir.ImageDir(), 0o755); err != nil {
 		return fmt.Errorf("create the image folder: %w", err)
@@ -60,7 +60,7 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 	return nil
 }
 
-// newer tells whether file exists and was written after source.
+// newer reports whether file exists and was written after source.
 func newer(file, source string) bool {
 	made, err := os.Stat(file)
 	if err != nil {
@@ -70,14 +70,14 @@ func newer(file, source string) bool {
 	return err == nil && made.ModTime().After(from.ModTime())
 }
 
-// importStandard loads the archives that every node gets, if the node has not got just these.
+// importStandard loads the standard archives into a node, unless it has the same ones.
 func (c *Cluster) importStandard(ctx context.Context, wanted node.Node) error {
 	var stamp strings.Builder
 	var archives []string
 	for _, name := range standard() {
 		info, err := os.Stat(c.dir.Image(name))
 		if err != nil {
-			return fmt.Errorf("look for an image: %w", err)
+			return fmt.Errorf("find image %s: %w", name, err)
 		}
 		archives = append(archives, c.dir.Image(name))
 		fmt.Fprintln(&stamp, name, info.Size(), info.ModTime().UnixNano())
@@ -98,7 +98,7 @@ func (c *Cluster) importOne(ctx context.Context, on node.Node, archive string) e
 	return c.ctr(ctx, on, "images", "import", "--snapshotter="+on.Snapshotter, archive)
 }
 
-// ctrTimeout bounds one call: importing a large image on a loaded machine takes its time.
+// ctrTimeout is the time limit of one call: a loaded machine is slow to import a large image.
 const ctrTimeout = 2 * time.Minute
 
 func (c *Cluster) ctr(ctx context.Context, on node.Node, args ...string) error {
@@ -124,7 +124,7 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 		return err
 	}
 	if len(present) == 0 {
-		return errors.New("no cluster is up here: nothing to load images into")
+		return errors.New("no cluster is running: start one with `up` to load images")
 	}
 	for _, archive := range archives {
 		path, err := filepath.Abs(archive)
@@ -145,7 +145,7 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 	return nil
 }
 
-// asItIs reads back what a running node was started with.
+// asItIs returns the configuration that a running node was started with.
 func (c *Cluster) asItIs(found address.Node) (node.Node, error) {
 	files := c.dir.Node(found.Name)
 	runtime, err := os.ReadFile(files.Config("runtime"))

@@ -28,17 +28,17 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/tunable"
 )
 
-// controlPlaneTimeout and nodeTimeout are generous: a loaded machine takes its time.
+// controlPlaneTimeout and nodeTimeout are long because a loaded machine is slow.
 const (
 	controlPlaneTimeout = 90 * time.Second
 	nodeTimeout         = 120 * time.Second
 )
 
-// nodesCgroup holds one cgroup a node, below which its kubelet puts pods.
+// nodesCgroup contains one cgroup per node, in which its kubelet creates the cgroups of pods.
 const nodesCgroup = "nodes"
 
-// reconcile starts what should run and does not, ends what runs and should not, and waits until all is
-// well. It says whether it changed anything.
+// reconcile starts missing daemons, stops surplus ones, and waits until the cluster is healthy. It reports
+// whether it changed anything.
 func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
 	started := time.Now()
 	changed := newChanges()
@@ -76,7 +76,7 @@ func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.
 	if changed.any() {
 		c.say("waiting for %d node(s) to be Ready", len(nodes))
 	}
-	// A Node object stays Ready for a while after its kubelet has died: a new kubelet must have spoken.
+	// A Node object stays Ready for some time after its kubelet has ended: wait for a heartbeat of the new one.
 	since := map[string]time.Time{}
 	for _, planned := range plan {
 		if changed.has(node.DaemonName(node.KubeletName, planned.Name)) {
@@ -89,11 +89,11 @@ func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.
 	return changed.any(), err
 }
 
-// foundations makes what daemons need to start: cgroups, the bridge, identities.
+// foundations creates what daemons need to start: folders, the bridge, identities.
 func (c *Cluster) foundations(plan []address.Node, kind node.Runtime) ([]node.Node, error) {
 	for _, dir := range []string{c.dir.RunDir(), c.dir.LogDir(), c.dir.NodesDir(), c.dir.ConfigDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("create a directory: %w", err)
+			return nil, fmt.Errorf("create folder: %w", err)
 		}
 	}
 	if err := tunable.Save("/proc/sys", c.dir.Tunables()); err != nil {
@@ -152,7 +152,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, changed *changes) error
 	return nil
 }
 
-// ensure leaves a daemon running in its cgroup.
+// ensure starts a daemon in its cgroup, unless it is running.
 func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *changes) error {
 	if err := c.cgroups.Create(process.CgroupOf(spec.Name)); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *Cluster) ensure(ctx context.Context, spec process.Spec, changed *change
 	return nil
 }
 
-// startNode leaves a node's daemons running, with the cluster's images loaded.
+// startNode starts the daemons of a node that are not running, and loads the standard images.
 func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []address.Node, changed *changes) error {
 	if err := c.layNode(wanted, plan); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []addres
 	if err := c.ensure(ctx, wanted.Containerd(), changed); err != nil {
 		return err
 	}
-	// A kubelet that finds no runtime at its start ends.
+	// A kubelet exits if it finds no runtime at its start.
 	socket := c.dir.Short(c.dir.Node(wanted.Plan.Name).Socket())
 	if err := c.await(ctx, controlPlaneTimeout, socket+" to answer", listening("unix", socket)); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *Cluster) startNode(ctx context.Context, wanted node.Node, plan []addres
 	return nil
 }
 
-// layNode makes all that a node's daemons start with.
+// layNode creates what the daemons of a node need to start.
 func (c *Cluster) layNode(wanted node.Node, plan []address.Node) error {
 	if err := network.EnsureNode(wanted.Plan, plan); err != nil {
 		return err
@@ -224,16 +224,16 @@ func writeIfNew(path string, content []byte) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("create a directory: %w", err)
+		return fmt.Errorf("create folder: %w", err)
 	}
 	if err := os.WriteFile(path, content, 0o644); err != nil {
-		return fmt.Errorf("write a configuration: %w", err)
+		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
 }
 
-// surplus lists the nodes that are there and not in the plan, or there with another runtime: what one
-// version of containerd keeps on disk is no other's to read.
+// surplus lists the nodes that exist and are not in the plan, or that have another runtime: a version of
+// containerd cannot read the files of another one.
 func (c *Cluster) surplus(plan []address.Node, kind node.Runtime) ([]address.Node, error) {
 	present, err := c.presentNodes()
 	if err != nil {
@@ -252,11 +252,11 @@ func (c *Cluster) surplus(plan []address.Node, kind node.Runtime) ([]address.Nod
 	return surplus, nil
 }
 
-// presentNodes lists the nodes that have a directory.
+// presentNodes lists the nodes that have a folder.
 func (c *Cluster) presentNodes() ([]address.Node, error) {
 	entries, err := os.ReadDir(c.dir.NodesDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list the nodes: %w", err)
+		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	var present []address.Node
 	for _, entry := range entries {
@@ -267,8 +267,8 @@ func (c *Cluster) presentNodes() ([]address.Node, error) {
 	return present, nil
 }
 
-// removeNode takes a node's daemons, pods and links away, and its Node object with its pods where the
-// node does not come back.
+// removeNode removes the daemons, pods and links of a node. If the node does not come back, it also deletes
+// its Node object and pods in the API.
 func (c *Cluster) removeNode(ctx context.Context, old address.Node, api *api, forever bool) error {
 	c.say("removing %s", old.Name)
 	var daemons []string

@@ -17,8 +17,8 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 )
 
-// removeStrays removes what programs put at places of their own choice: the sockets of containerd's
-// shims, CNI's notes, and the kubelet's links to logs. It counts them.
+// removeStrays removes files that programs create outside of the cluster's folder: the sockets of containerd's
+// shims, CNI's results, and the kubelet's links to logs. It returns their number.
 func removeStrays(nodes []layout.Node) (int, error) {
 	var strays []string
 	for _, files := range nodes {
@@ -28,11 +28,11 @@ func removeStrays(nodes []layout.Node) (int, error) {
 		}
 		for _, bundle := range bundles {
 			strays = append(strays, shimSockets(bundle)...)
-			notes, err := filepath.Glob(filepath.Join("/var/lib/cni/results", "*-"+filepath.Base(bundle)+"-*"))
+			results, err := filepath.Glob(filepath.Join("/var/lib/cni/results", "*-"+filepath.Base(bundle)+"-*"))
 			if err != nil {
-				return 0, fmt.Errorf("list the notes of CNI: %w", err)
+				return 0, fmt.Errorf("list CNI results: %w", err)
 			}
-			strays = append(strays, notes...)
+			strays = append(strays, results...)
 		}
 		links, err := linksInto("/var/log/containers", files.PodLogs())
 		if err != nil {
@@ -42,22 +42,22 @@ func removeStrays(nodes []layout.Node) (int, error) {
 	}
 	for _, stray := range strays {
 		if err := os.Remove(stray); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, fmt.Errorf("remove a stray file: %w", err)
+			return 0, fmt.Errorf("remove stray file: %w", err)
 		}
 	}
 	return len(strays), nil
 }
 
-// shimSockets are the sockets that the shim of a bundle listens on. containerd 2 notes them as JSON,
+// shimSockets returns the sockets on which the shim of a bundle listens. containerd 2 records them as JSON,
 // containerd 1 as plain text.
 func shimSockets(bundle string) []string {
 	var address string
 	if text, err := os.ReadFile(filepath.Join(bundle, "bootstrap.json")); err == nil {
-		var noted struct {
+		var recorded struct {
 			Address string `json:"address"`
 		}
-		if json.Unmarshal(text, &noted) == nil {
-			address = noted.Address
+		if json.Unmarshal(text, &recorded) == nil {
+			address = recorded.Address
 		}
 	} else if text, err := os.ReadFile(filepath.Join(bundle, "address")); err == nil {
 		address = strings.TrimSpace(string(text))
@@ -84,16 +84,16 @@ func linksInto(folder, target string) ([]string, error) {
 	return links, nil
 }
 
-// removeEmpty removes the folders that containerd, CNI and the kubelet make at fixed places, where nothing is
-// in them.
+// removeEmpty removes the folders that containerd, CNI and the kubelet create at fixed paths, if they are
+// empty.
 func removeEmpty() error {
-	// Each kubelet listens here, whatever its root directory is. One that still answers is not ours.
+	// Each kubelet listens here, independent of its root folder. If one answers, it is not part of a cluster.
 	const devices = "/var/lib/kubelet/device-plugins"
 	socket := filepath.Join(devices, "kubelet.sock")
 	if connection, err := net.Dial("unix", socket); err == nil {
 		_ = connection.Close()
 	} else if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove a dead socket: %w", err)
+		return fmt.Errorf("remove unused socket: %w", err)
 	}
 	for _, path := range []string{
 		devices, "/var/lib/kubelet", "/var/log/containers", "/var/lib/cni/results", "/var/lib/cni",
@@ -101,7 +101,7 @@ func removeEmpty() error {
 	} {
 		err := syscall.Rmdir(path)
 		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTEMPTY) {
-			return fmt.Errorf("remove the folder %s: %w", path, err)
+			return fmt.Errorf("remove folder %s: %w", path, err)
 		}
 	}
 	return nil

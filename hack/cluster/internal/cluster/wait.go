@@ -25,12 +25,12 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 )
 
-const pollEvery = 100 * time.Millisecond
+const pollPeriod = 100 * time.Millisecond
 
-// await polls check until it returns no error. A daemon that ends meanwhile ends the wait.
+// await polls check until it returns no error. It returns early if a daemon ends.
 func (c *Cluster) await(ctx context.Context, timeout time.Duration, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollPeriod, timeout, true, func(ctx context.Context) (bool, error) {
 		if last = check(ctx); last == nil {
 			return true, nil
 		}
@@ -42,7 +42,7 @@ func (c *Cluster) await(ctx context.Context, timeout time.Duration, what string,
 	return nil
 }
 
-// allAlive reports a daemon that has ended, with the end of its log.
+// allAlive returns an error if a daemon has ended, with the end of its log.
 func (c *Cluster) allAlive() error {
 	name, err := c.processes.Ended()
 	if err != nil || name == "" {
@@ -60,7 +60,7 @@ func logTail(path string) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// listening checks that something accepts connections at an address.
+// listening returns a check that an address accepts connections.
 func listening(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		dialer := net.Dialer{Timeout: time.Second}
@@ -72,7 +72,7 @@ func listening(network, address string) func(context.Context) error {
 	}
 }
 
-// api asks the API server as the administrator.
+// api is a client of the API server, as the administrator.
 type api struct {
 	client kubernetes.Interface
 }
@@ -85,20 +85,20 @@ func newAPI(kubeconfig string) (*api, error) {
 	config.Timeout = 5 * time.Second
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create client of the API server: %w", err)
 	}
 	return &api{client: client}, nil
 }
 
 func (a *api) ready(ctx context.Context) error {
 	if _, err := a.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
-		return fmt.Errorf("ask for /readyz: %w", err)
+		return fmt.Errorf("get /readyz: %w", err)
 	}
 	return nil
 }
 
-// nodesReady checks that every node of the plan is Ready, and that pods can be made: their default service
-// account is there. Of a node in since the heartbeat must not be older, and its kubelet must know its pods.
+// nodesReady checks that every node of the plan is Ready, and that the default service account exists, which pods
+// need. A node in since must have a heartbeat after that time, and its kubelet must know its pods.
 func (a *api) nodesReady(ctx context.Context, plan []address.Node, since map[string]time.Time) error {
 	list, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -150,8 +150,8 @@ func nodeReady(item corev1.Node, since time.Time) error {
 	return fmt.Errorf("%s has not reported", item.Name)
 }
 
-// podsKnown checks that a node's kubelet has heard of all pods that are bound to it: until then it
-// refuses `kubectl exec` for those that went on running while it was away.
+// podsKnown checks that the kubelet of a node knows all pods that are bound to it. Until then, it rejects
+// `kubectl exec` for pods that kept running while it was not.
 func (a *api) podsKnown(ctx context.Context, name string) error {
 	bound, err := a.podsOf(ctx, name)
 	if err != nil {
@@ -160,11 +160,11 @@ func (a *api) podsKnown(ctx context.Context, name string) error {
 	text, err := a.client.CoreV1().RESTClient().Get().
 		Resource("nodes").Name(name).SubResource("proxy").Suffix("pods").DoRaw(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the kubelet of %s for its pods: %w", name, err)
+		return fmt.Errorf("get the pods of the kubelet of %s: %w", name, err)
 	}
 	var known corev1.PodList
 	if err := json.Unmarshal(text, &known); err != nil {
-		return fmt.Errorf("read the pods of the kubelet of %s: %w", name, err)
+		return fmt.Errorf("decode the pods of the kubelet of %s: %w", name, err)
 	}
 	uids := map[types.UID]bool{}
 	for _, pod := range known.Items {
@@ -190,7 +190,7 @@ func (a *api) podsOf(ctx context.Context, name string) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-// deleteNode deletes a Node object and the pods that were bound to it: no kubelet is left to end them.
+// deleteNode deletes a Node object and the pods that are bound to it, which no kubelet would end.
 func (a *api) deleteNode(ctx context.Context, name string) error {
 	err := a.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

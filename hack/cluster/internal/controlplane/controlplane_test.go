@@ -72,7 +72,7 @@ func TestDaemonsListenOnTheBridgeOnly(t *testing.T) {
 			}
 		}
 		if bound == 0 {
-			t.Errorf("%s does not say where it listens", spec.Name)
+			t.Errorf("%s has no address to listen on", spec.Name)
 		}
 	}
 }

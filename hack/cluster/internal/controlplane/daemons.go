@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane says how etcd and the three control plane daemons of a cluster are run.
+// Package controlplane configures etcd and the three daemons of the control plane.
 //
-// They run on the machine itself and listen on its bridge address only, so that nodes, pods and the
-// machine reach them and nothing outside does.
+// They run on the machine and listen only on its bridge address, which nodes, pods and the machine can reach,
+// and other machines cannot.
 package controlplane
 
 import (
@@ -23,17 +23,17 @@ const (
 	SchedulerName         = "kube-scheduler"
 )
 
-// issuer is the name that service account tokens carry.
+// issuer is the issuer of service account tokens.
 const issuer = "https://kubernetes.default.svc.cluster.local"
 
-// Environment is what daemons get: a search path, since they call iptables, mount and the like.
+// Environment returns the environment of daemons. They find iptables, mount and other programs in PATH.
 func Environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 }
 
 func etcdURL(port int) string { return fmt.Sprintf("https://%s:%d", address.Host(), port) }
 
-// Etcd runs the cluster's store: one member that trusts clients of the etcd authority.
+// Etcd returns the daemon of etcd: one member that trusts clients of the etcd authority.
 func Etcd(dir layout.Dir) process.Spec {
 	cert, key, ca := dir.Cert(etcdServer), dir.Key(etcdServer), dir.Cert(etcdAuthority)
 	return process.Spec{
@@ -49,7 +49,7 @@ func Etcd(dir layout.Dir) process.Spec {
 			"--initial-cluster=seamark=" + etcdURL(address.EtcdPeerPort),
 			"--client-cert-auth", "--cert-file=" + cert, "--key-file=" + key, "--trusted-ca-file=" + ca,
 			"--peer-client-cert-auth", "--peer-cert-file=" + cert, "--peer-key-file=" + key, "--peer-trusted-ca-file=" + ca,
-			// The data is thrown away with the cluster: it need not survive the machine.
+			// The data need not survive a crash of the machine.
 			"--unsafe-no-fsync",
 		},
 		Env:    Environment(),
@@ -57,7 +57,7 @@ func Etcd(dir layout.Dir) process.Spec {
 	}
 }
 
-// APIServer serves the API with the Node and RBAC authorizers and NodeRestriction admission.
+// APIServer returns the daemon of kube-apiserver, with the Node and RBAC authorizers and NodeRestriction.
 func APIServer(dir layout.Dir) process.Spec {
 	return process.Spec{
 		Name: APIServerName,
@@ -91,7 +91,7 @@ func APIServer(dir layout.Dir) process.Spec {
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--allow-privileged=true",
-			// The machine has routes to pods and none to Services: webhooks are called at their pods.
+			// The machine has routes to pods but not to Services: call webhooks at the addresses of pods.
 			"--enable-aggregator-routing=true",
 		},
 		Env:    Environment(),
@@ -99,7 +99,7 @@ func APIServer(dir layout.Dir) process.Spec {
 	}
 }
 
-// ControllerManager runs the usual controllers, each with its own service account.
+// ControllerManager returns the daemon of kube-controller-manager. Each controller has its own service account.
 func ControllerManager(dir layout.Dir) process.Spec {
 	kubeconfig := dir.Config(ControllerManagerName + ".kubeconfig")
 	return process.Spec{
@@ -125,7 +125,7 @@ func ControllerManager(dir layout.Dir) process.Spec {
 	}
 }
 
-// Scheduler binds pods to nodes.
+// Scheduler returns the daemon of kube-scheduler.
 func Scheduler(dir layout.Dir) process.Spec {
 	kubeconfig := dir.Config(SchedulerName + ".kubeconfig")
 	return process.Spec{

@@ -32,11 +32,11 @@ const (
 
 func publicKey(dir layout.Dir) string { return filepath.Join(dir.PKIDir(), tokenKey+".pub") }
 
-// AuthorityCert is the certificate by which clients know servers and servers know clients.
+// AuthorityCert returns the file with the certificate of the authority of clients and servers.
 func AuthorityCert(dir layout.Dir) string { return dir.Cert(authority) }
 
-// Identities issues what is missing of the control plane's keys, certificates and kubeconfigs, the
-// administrator's included.
+// Identities issues the missing keys, certificates and kubeconfigs of the control plane and the
+// administrator.
 func Identities(dir layout.Dir, store *pki.Store) error {
 	host := []netip.Addr{address.Host()}
 	steps := []struct {
@@ -91,8 +91,8 @@ func clients(dir layout.Dir, store *pki.Store) error {
 	return nil
 }
 
-// Kubeconfig writes a kubeconfig to path for a client of the API server, unless it stands there. The
-// client's pair is kept under name.
+// Kubeconfig writes the kubeconfig of a client of the API server to path. name is the name of the client's
+// pair in the store.
 func Kubeconfig(path string, store *pki.Store, name string, subject pki.Subject) error {
 	signer, err := store.Authority(authority)
 	if err != nil {
@@ -121,10 +121,10 @@ func Kubeconfig(path string, store *pki.Store, name string, subject pki.Subject)
 		return fmt.Errorf("encode the kubeconfig of %s: %w", name, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("create a directory: %w", err)
+		return fmt.Errorf("create folder: %w", err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return fmt.Errorf("write a kubeconfig: %w", err)
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deb sees to the Debian packages that a cluster's nodes call for.
+// Package deb provides the Debian packages that the nodes of a cluster need.
 package deb
 
 import (
@@ -17,15 +17,15 @@ import (
 	"strings"
 )
 
-// Package is a Debian package, and the file by which its presence is known.
+// Package is a Debian package and a file that shows whether it is installed.
 type Package struct {
 	Name string
 	File string
-	// Static asks that the file is a program without shared libraries: it is put into images by itself.
+	// Static requires a program without shared libraries, for use in images.
 	Static bool
 }
 
-// Required lists the packages of a node.
+// Required returns the packages that a node needs.
 func Required() []Package {
 	return []Package{
 		{Name: "runc", File: "/usr/sbin/runc"},
@@ -36,7 +36,7 @@ func Required() []Package {
 	}
 }
 
-// Missing lists the packages that root, the root of the file system, lacks.
+// Missing returns the packages whose files are missing in the file system at root.
 func Missing(root string, packages []Package) ([]string, error) {
 	var missing []string
 	for _, pkg := range packages {
@@ -58,14 +58,14 @@ func (p Package) present(root string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for %s: %w", p.Name, err)
+		return false, fmt.Errorf("find %s: %w", p.Name, err)
 	}
 	if !p.Static {
 		return true, nil
 	}
 	program, err := elf.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", path, err)
+		return false, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer func() { _ = program.Close() }()
 	for _, segment := range program.Progs {
@@ -76,7 +76,7 @@ func (p Package) present(root string) (bool, error) {
 	return true, nil
 }
 
-// Ensure installs what is missing, or says what is where it cannot.
+// Ensure installs missing packages. If it cannot, the error names them.
 func Ensure(ctx context.Context, progress io.Writer, packages []Package) error {
 	missing, err := Missing("/", packages)
 	if err != nil || len(missing) == 0 {
@@ -84,24 +84,24 @@ func Ensure(ctx context.Context, progress io.Writer, packages []Package) error {
 	}
 	list := strings.Join(missing, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("these Debian packages are missing, or what is the like here: %s", list)
+		return fmt.Errorf("install these Debian packages or equivalent ones: %s", list)
 	}
 	_, _ = fmt.Fprintf(progress, "installing Debian packages: %s\n", list)
 	args := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
 	if err := aptGet(ctx, "", args...); err == nil {
 		return nil
 	}
-	// The lists of a fresh machine are empty or old.
+	// The package lists of a fresh machine are empty or outdated.
 	if err := aptGet(ctx, "", "update"); err != nil {
-		return fmt.Errorf("these Debian packages are missing: %s: %w", list, err)
+		return fmt.Errorf("install Debian packages %s: %w", list, err)
 	}
 	if err := aptGet(ctx, "", args...); err != nil {
-		return fmt.Errorf("these Debian packages are missing: %s: %w", list, err)
+		return fmt.Errorf("install Debian packages %s: %w", list, err)
 	}
 	return nil
 }
 
-// Extract unpacks a package into dir without installing it, so that none of its services is started.
+// Extract unpacks a package into dir. Installing it would start its services.
 func Extract(ctx context.Context, name, dir string) error {
 	scratch, err := os.MkdirTemp("", "seamark-deb-")
 	if err != nil {
@@ -118,7 +118,7 @@ func Extract(ctx context.Context, name, dir string) error {
 	}
 	files, err := filepath.Glob(filepath.Join(scratch, name+"_*.deb"))
 	if err != nil || len(files) != 1 {
-		return fmt.Errorf("extract package %s: found %d files of it (%w)", name, len(files), err)
+		return fmt.Errorf("extract package %s: found %d archives (%w)", name, len(files), err)
 	}
 	out, err := exec.CommandContext(ctx, "dpkg-deb", "--extract", files[0], dir).CombinedOutput()
 	if err != nil {
@@ -128,7 +128,7 @@ func Extract(ctx context.Context, name, dir string) error {
 }
 
 func aptGet(ctx context.Context, dir string, args ...string) error {
-	// apt would otherwise drop to a user that may not write here.
+	// By default, apt downloads as a user that cannot write to dir.
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "APT::Sandbox::User=root"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

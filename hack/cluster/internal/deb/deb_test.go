@@ -13,7 +13,7 @@ import (
 
 func TestMissing(t *testing.T) {
 	root := t.TempDir()
-	// This very test program has no interpreter when it is linked statically, and one when it is not.
+	// The test program has an interpreter unless it is linked statically.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -41,12 +41,12 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestMissingReportsWhatIsNoProgram(t *testing.T) {
+func TestMissingRejectsScript(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "text"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Missing(root, []Package{{Name: "p", File: "/text", Static: true}}); err == nil {
-		t.Error("a script was taken for a static program")
+		t.Error("no error for a script")
 	}
 }

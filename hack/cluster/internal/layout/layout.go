@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout names every file of a cluster.
+// Package layout defines the path of every file of a cluster.
 //
-// A cluster lives in one directory. Nothing else in this program joins paths below it, so that what
-// `down` removes and what the daemons write cannot drift apart.
+// All files are in one folder. No other package joins paths in it, so that `down` removes the same files that
+// the daemons write.
 package layout
 
 import (
@@ -14,29 +14,29 @@ import (
 	"strings"
 )
 
-// maxDirLength is the longest directory whose sockets still fit a unix socket address (108 bytes on
-// Linux): the deepest socket of a node adds less than 64 bytes.
+// maxDirLength is the maximum length of a folder whose sockets fit into the address of a Unix socket (108 bytes on
+// Linux). The longest path of a socket in it has fewer than 64 bytes.
 const maxDirLength = 40
 
-// Claim is the symbolic link that says which directory's cluster runs on this machine. The network
-// and cgroup names are the machine's, so there is one cluster at a time.
+// Claim is a symbolic link to the folder of the cluster that runs on this machine. The names of links and cgroups
+// are unique on a machine, so only one cluster can run.
 const Claim = "/run/seamark-cluster"
 
-// Dir is the absolute, symlink-free directory of one cluster.
+// Dir is the absolute path of the folder of a cluster, without symbolic links.
 type Dir string
 
-// New makes the absolute form of path, creating the directory when it is missing.
+// New returns the absolute form of path. It creates the folder if necessary.
 func New(path string) (Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", fmt.Errorf("create the cluster directory: %w", err)
+		return "", fmt.Errorf("create the cluster folder: %w", err)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("find the cluster directory: %w", err)
+		return "", fmt.Errorf("find the cluster folder: %w", err)
 	}
 	resolved, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return "", fmt.Errorf("resolve the cluster directory: %w", err)
+		return "", fmt.Errorf("resolve the cluster folder: %w", err)
 	}
 	return Dir(resolved), nil
 }
@@ -45,8 +45,8 @@ func (d Dir) join(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)
 }
 
-// Short is path as daemons that open sockets below it get it: through the claim's link where the
-// directory itself is too long for a socket address.
+// Short returns a path for daemons that open sockets: it goes through the link Claim if the path of the folder is
+// too long for the address of a socket.
 func (d Dir) Short(path string) string {
 	if len(d) <= maxDirLength {
 		return path
@@ -57,61 +57,61 @@ func (d Dir) Short(path string) string {
 	return path
 }
 
-// Bin is the path of a program.
+// Bin returns the path of a program.
 func (d Dir) Bin(name string) string { return d.join("bin", name) }
 
-// BinDir holds the programs and outlives the cluster.
+// BinDir returns the folder of the programs, which `down` keeps.
 func (d Dir) BinDir() string { return d.join("bin") }
 
-// LogDir holds one file a daemon and outlives the cluster.
+// LogDir returns the folder of logs, one per daemon, which `down` keeps.
 func (d Dir) LogDir() string { return d.join("logs") }
 
-// Log is the path of a daemon's log.
+// Log returns the path of a daemon's log.
 func (d Dir) Log(name string) string { return d.join("logs", name+".log") }
 
-// RunDir holds one record a daemon.
+// RunDir returns the folder of records, one per daemon.
 func (d Dir) RunDir() string { return d.join("run") }
 
-// Lock is the file that keeps two commands on one directory apart.
+// Lock returns the lock file, which excludes concurrent commands.
 func (d Dir) Lock() string { return d.join(".lock") }
 
-// Kubeconfig is the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (d Dir) Kubeconfig() string { return d.join("kubeconfig") }
 
-// PKIDir holds keys and certificates.
+// PKIDir returns the folder of keys and certificates.
 func (d Dir) PKIDir() string { return d.join("pki") }
 
-// Cert and Key are the halves of a named key pair.
+// Cert returns the path of the certificate of a named pair.
 func (d Dir) Cert(name string) string { return d.join("pki", name+".crt") }
 
-// Key is the private half of a named key pair.
+// Key returns the path of the private key of a named pair.
 func (d Dir) Key(name string) string { return d.join("pki", name+".key") }
 
-// ConfigDir holds the control plane's generated configuration.
+// ConfigDir returns the folder of the control plane's generated configuration.
 func (d Dir) ConfigDir() string { return d.join("config") }
 
-// Config is the path of a control plane configuration file.
+// Config returns the path of a configuration file of the control plane.
 func (d Dir) Config(name string) string { return d.join("config", name) }
 
-// EtcdData is etcd's data directory.
+// EtcdData returns etcd's data folder.
 func (d Dir) EtcdData() string { return d.join("etcd") }
 
-// ImageDir holds the archives that every node gets, and outlives the cluster.
+// ImageDir returns the folder of image archives, which `down` keeps.
 func (d Dir) ImageDir() string { return d.join("images") }
 
-// Image is the path of such an archive.
+// Image returns the path of an image archive.
 func (d Dir) Image(name string) string { return d.join("images", name+".tar") }
 
-// NodesDir holds one directory a node.
+// NodesDir returns the folder with one folder per node.
 func (d Dir) NodesDir() string { return d.join("nodes") }
 
-// Tunables holds the kernel settings that the kubelet changes, as they were before.
+// Tunables returns the file with the original values of the kernel settings that the kubelet changes.
 func (d Dir) Tunables() string { return d.join("run", "kernel-tunables.json") }
 
-// Node is the layout of one node's directory.
+// Node returns the layout of a node's folder.
 func (d Dir) Node(name string) Node { return Node{dir: d, name: name} }
 
-// Node names the files of one node.
+// Node defines the paths of the files of a node.
 type Node struct {
 	dir  Dir
 	name string
@@ -121,38 +121,38 @@ func (n Node) join(parts ...string) string {
 	return n.dir.join(append([]string{"nodes", n.name}, parts...)...)
 }
 
-// Dir is the node's own directory.
+// Dir returns the node's folder.
 func (n Node) Dir() string { return n.join() }
 
-// Socket is containerd's socket: it serves containerd's own API and CRI.
+// Socket returns containerd's socket, which serves containerd's API and the CRI.
 func (n Node) Socket() string { return n.join("containerd.sock") }
 
-// Root is containerd's persistent directory.
+// Root returns containerd's persistent folder.
 func (n Node) Root() string { return n.join("containerd") }
 
-// State is containerd's volatile directory.
+// State returns containerd's volatile folder.
 func (n Node) State() string { return n.join("state") }
 
-// Runc is where runc keeps its containers' state.
+// Runc returns the folder of runc's state.
 func (n Node) Runc() string { return n.join("runc") }
 
-// CNIConf is the folder of the node's CNI configuration.
+// CNIConf returns the folder of the CNI configuration.
 func (n Node) CNIConf() string { return n.join("cni") }
 
-// CNIData is where address allocations are kept.
+// CNIData returns the folder of address allocations.
 func (n Node) CNIData() string { return n.join("ipam") }
 
-// Kubelet is the kubelet's root directory.
+// Kubelet returns the kubelet's root folder.
 func (n Node) Kubelet() string { return n.join("kubelet") }
 
-// Plugins is the kubelet's volume plugin directory.
+// Plugins returns the kubelet's folder of volume plugins.
 func (n Node) Plugins() string { return n.join("plugins") }
 
-// PodLogs holds the logs of the node's containers.
+// PodLogs returns the folder of container logs.
 func (n Node) PodLogs() string { return n.join("pod-logs") }
 
-// Config is the path of one of the node's configuration files.
+// Config returns the path of a configuration file of the node.
 func (n Node) Config(name string) string { return n.join("config", name) }
 
-// Imported lists the archives that the node's containerd has.
+// Imported returns the file that lists the archives in the node's containerd.
 func (n Node) Imported() string { return n.join("imported.json") }

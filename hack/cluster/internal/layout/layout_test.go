@@ -11,13 +11,13 @@ import (
 )
 
 func TestShortFitsASocketAddress(t *testing.T) {
-	// The last byte of the 108 ends the string.
+	// The last of the 108 bytes terminates the string.
 	const longest = 107
 	tests := map[string]Dir{
-		"short":             "/src/.cluster",
-		"as long as may be": Dir("/" + strings.Repeat("d", maxDirLength-1)),
-		"longer":            Dir("/" + strings.Repeat("d", maxDirLength)),
-		"very long":         Dir("/" + strings.Repeat("deep/", 80) + "d"),
+		"short":          "/src/.cluster",
+		"maximum length": Dir("/" + strings.Repeat("d", maxDirLength-1)),
+		"too long":       Dir("/" + strings.Repeat("d", maxDirLength)),
+		"very long":      Dir("/" + strings.Repeat("deep/", 80) + "d"),
 	}
 	for name, dir := range tests {
 		t.Run(name, func(t *testing.T) {

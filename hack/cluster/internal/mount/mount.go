@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mount finds and undoes the mounts below a directory.
+// Package mount finds and removes the mounts below a folder.
 package mount
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below lists the mount points under dir in the text of a mountinfo file, the deepest and latest first.
+// Below returns the mount points under dir in the text of a mountinfo file, the deepest and latest first.
 func Below(mountinfo, dir string) []string {
 	var points []string
 	for line := range strings.Lines(mountinfo) {
@@ -30,12 +30,12 @@ func Below(mountinfo, dir string) []string {
 	return points
 }
 
-// unescape undoes the octal escapes of mountinfo.
+// unescape replaces the octal escapes of mountinfo.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
-// Clear undoes every mount below dir and says how many there were. Mounts in use are detached.
+// Clear removes every mount below dir and returns their number. It detaches mounts that are in use.
 func Clear(dir string) (int, error) {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -51,17 +51,17 @@ func Clear(dir string) (int, error) {
 	return len(points), nil
 }
 
-// CanOverlay tells whether overlayfs works with its layers below dir, which it does not where dir is
-// itself on an overlay.
+// CanOverlay reports whether overlayfs works with layers below dir. It does not if dir is itself on an
+// overlay.
 func CanOverlay(dir string) (bool, error) {
 	scratch, err := os.MkdirTemp(dir, ".overlay-")
 	if err != nil {
-		return false, fmt.Errorf("try overlayfs: %w", err)
+		return false, fmt.Errorf("test overlayfs: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.Mkdir(filepath.Join(scratch, name), 0o755); err != nil {
-			return false, fmt.Errorf("try overlayfs: %w", err)
+			return false, fmt.Errorf("test overlayfs: %w", err)
 		}
 	}
 	options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", scratch)
@@ -70,7 +70,7 @@ func CanOverlay(dir string) (bool, error) {
 		return false, nil
 	}
 	if err := unix.Unmount(merged, 0); err != nil {
-		return false, fmt.Errorf("undo the overlayfs trial: %w", err)
+		return false, fmt.Errorf("unmount the overlayfs test: %w", err)
 	}
 	return true, nil
 }

@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network joins the nodes of a cluster by cables to one bridge.
+// Package network connects the nodes of a cluster to one bridge.
 //
-// Every node has a network namespace of its own, so that each has its own ports, its own packet filter
-// and its own container networks, as machines have. All that is made outside these namespaces is one
-// bridge, a cable end a node, and routes over the bridge: taking these down leaves the machine as it was.
+// Every node has a network namespace with its own ports, packet filter and container networks, as a machine has.
+// A veth pair connects it to the bridge. Outside of the namespaces there are only the bridge, one end of each
+// pair, and routes over the bridge. Removing these restores the state of the machine.
 package network
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 )
 
-// nodeLink is what a node calls its end of the cable.
+// nodeLink is the name of the end of the veth pair in a node.
 const nodeLink = "eth0"
 
-// NamespacePath is where the named network namespace is mounted.
+// NamespacePath returns the path of a named network namespace.
 func NamespacePath(name string) string { return "/run/netns/" + name }
 
-// Check reports a link or route of the machine, other than the cluster's own, that uses an address of
+// Check returns an error if a route of the machine, except those of the cluster, overlaps an address range of
 // the plan.
 func Check() error {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
@@ -45,14 +45,14 @@ func Check() error {
 			continue
 		}
 		if taken, ok := conflict(*route.Dst); ok {
-			return fmt.Errorf("the machine has a route to %s, which meets %s, a range of the cluster; "+
-				"remove that route or its link", route.Dst, taken)
+			return fmt.Errorf("the machine has a route to %s, which overlaps the range %s of the cluster: "+
+				"remove the route or its link", route.Dst, taken)
 		}
 	}
 	return nil
 }
 
-// conflict finds the range of the plan that a route's destination meets. The default route meets none.
+// conflict returns the range of the plan that overlaps the destination of a route. It ignores default routes.
 func conflict(destination net.IPNet) (netip.Prefix, bool) {
 	addr, ok := netip.AddrFromSlice(destination.IP.To4())
 	ones, _ := destination.Mask.Size()
@@ -68,7 +68,7 @@ func conflict(destination net.IPNet) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// EnsureBridge makes the bridge with the machine's address on it.
+// EnsureBridge creates the bridge, with the machine's address.
 func EnsureBridge() error {
 	bridge, err := ensureLink(&netlink.Bridge{LinkAttrs: named(address.Bridge)})
 	if err != nil {
@@ -79,13 +79,13 @@ func EnsureBridge() error {
 		return fmt.Errorf("set the address of %s: %w", address.Bridge, err)
 	}
 	if err := netlink.LinkSetUp(bridge); err != nil {
-		return fmt.Errorf("bring %s up: %w", address.Bridge, err)
+		return fmt.Errorf("set %s up: %w", address.Bridge, err)
 	}
-	// Nodes send what no Service answers to here, to be told at once that it is unreachable; a machine
-	// that forwards nothing would let them wait.
+	// Nodes send packets for unknown Services to the machine. If it forwards, it answers at once that the
+	// destination is unreachable; otherwise, clients would wait for a timeout.
 	forwarding := "/proc/sys/net/ipv4/conf/" + address.Bridge + "/forwarding"
 	if err := os.WriteFile(forwarding, []byte("1"), 0o644); err != nil {
-		return fmt.Errorf("let %s forward: %w", address.Bridge, err)
+		return fmt.Errorf("enable forwarding on %s: %w", address.Bridge, err)
 	}
 	if err := netlink.RouteReplace(unreachableServices()); err != nil {
 		return fmt.Errorf("route the Service range: %w", err)
@@ -122,7 +122,7 @@ func ensureLink(wanted netlink.Link) (netlink.Link, error) {
 	return link, nil
 }
 
-// EnsureNode makes the node's namespace, its cable and all routes to, from and between it and its peers.
+// EnsureNode creates the namespace of a node, its veth pair, and the routes between it, the machine and its peers.
 func EnsureNode(node address.Node, peers []address.Node) error {
 	space, err := ensureNamespace(node.NetNS)
 	if err != nil {
@@ -131,7 +131,7 @@ func EnsureNode(node address.Node, peers []address.Node) error {
 	defer func() { _ = space.Close() }()
 	inside, err := netlink.NewHandleAt(space)
 	if err != nil {
-		return fmt.Errorf("reach namespace %s: %w", node.NetNS, err)
+		return fmt.Errorf("open namespace %s: %w", node.NetNS, err)
 	}
 	defer inside.Close()
 	if err := plug(node, space, inside); err != nil {
@@ -147,7 +147,7 @@ func EnsureNode(node address.Node, peers []address.Node) error {
 	return nil
 }
 
-// plug lays the cable between the bridge and the namespace, unless it lies there.
+// plug creates the veth pair between the bridge and the namespace, unless it exists.
 func plug(node address.Node, space netns.NsHandle, inside *netlink.Handle) error {
 	if _, err := inside.LinkByName(nodeLink); err == nil {
 		return nil
@@ -163,15 +163,15 @@ func plug(node address.Node, space netns.NsHandle, inside *netlink.Handle) error
 		return fmt.Errorf("find link %s: %w", address.Bridge, err)
 	}
 	if err := netlink.LinkSetMaster(outer, bridge); err != nil {
-		return fmt.Errorf("plug %s into %s: %w", node.Link, address.Bridge, err)
+		return fmt.Errorf("attach %s to %s: %w", node.Link, address.Bridge, err)
 	}
 	if err := netlink.LinkSetUp(outer); err != nil {
-		return fmt.Errorf("bring %s up: %w", node.Link, err)
+		return fmt.Errorf("set %s up: %w", node.Link, err)
 	}
 	return nil
 }
 
-// configure sets addresses and routes inside a node.
+// configure sets the addresses and routes in a node.
 func configure(node address.Node, peers []address.Node, inside *netlink.Handle) error {
 	for _, name := range []string{"lo", nodeLink} {
 		link, err := inside.LinkByName(name)
@@ -179,7 +179,7 @@ func configure(node address.Node, peers []address.Node, inside *netlink.Handle) 
 			return fmt.Errorf("find %s of %s: %w", name, node.Name, err)
 		}
 		if err := inside.LinkSetUp(link); err != nil {
-			return fmt.Errorf("bring %s of %s up: %w", name, node.Name, err)
+			return fmt.Errorf("set %s of %s up: %w", name, node.Name, err)
 		}
 		if name != nodeLink {
 			continue
@@ -189,7 +189,7 @@ func configure(node address.Node, peers []address.Node, inside *netlink.Handle) 
 			return fmt.Errorf("set the address of %s: %w", node.Name, err)
 		}
 	}
-	// A Service's address is translated on the way out, but only if there is a way out.
+	// kube-proxy translates the address of a Service only if there is a route to it.
 	routes := []*netlink.Route{{Dst: ipNet(address.ServiceRange()), Gw: address.Host().AsSlice()}}
 	for _, peer := range peers {
 		if peer != node {
@@ -204,8 +204,8 @@ func configure(node address.Node, peers []address.Node, inside *netlink.Handle) 
 	return nil
 }
 
-// ensureNamespace opens the named namespace, made with forwarding on when it is missing. The caller
-// closes the handle.
+// ensureNamespace opens the named namespace. If it does not exist, ensureNamespace creates it and enables
+// forwarding. The caller closes the handle.
 func ensureNamespace(name string) (netns.NsHandle, error) {
 	if space, err := netns.GetFromName(name); err == nil {
 		return space, nil
@@ -222,7 +222,7 @@ func ensureNamespace(name string) (netns.NsHandle, error) {
 		err = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
 	}
 	if back := netns.Set(outer); back != nil {
-		// The thread stays locked and ends with the goroutine: nothing else may run on it.
+		// The thread stays locked and ends with the goroutine, because no other goroutine may run in this namespace.
 		return netns.None(), fmt.Errorf("leave network namespace %s: %w", name, back)
 	}
 	runtime.UnlockOSThread()
@@ -232,7 +232,7 @@ func ensureNamespace(name string) (netns.NsHandle, error) {
 	return space, nil
 }
 
-// RemoveNode removes the cable, the namespace and the routes of a node; it returns what it removed.
+// RemoveNode removes the veth pair, the namespace and the routes of a node. It returns what it removed.
 func RemoveNode(node address.Node) ([]string, error) {
 	var removed []string
 	done, err := removeLink(node.Link)
@@ -245,7 +245,7 @@ func RemoveNode(node address.Node) ([]string, error) {
 	case err == nil:
 		removed = append(removed, "network namespace "+node.NetNS)
 	case errors.Is(err, syscall.EINVAL):
-		// A name without a namespace behind it.
+		// The name exists, but the namespace does not.
 		if err := os.Remove(NamespacePath(node.NetNS)); err != nil {
 			return nil, fmt.Errorf("remove network namespace %s: %w", node.NetNS, err)
 		}
@@ -259,7 +259,7 @@ func RemoveNode(node address.Node) ([]string, error) {
 	return removed, nil
 }
 
-// RemoveBridge removes the bridge and what hangs on it; it returns what it removed.
+// RemoveBridge removes the bridge and its routes. It returns what it removed.
 func RemoveBridge() ([]string, error) {
 	if err := removeRoute(unreachableServices()); err != nil {
 		return nil, err

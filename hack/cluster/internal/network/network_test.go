@@ -13,12 +13,12 @@ func TestConflict(t *testing.T) {
 		destination string
 		want        string
 	}{
-		"default route":       {destination: "0.0.0.0/0"},
-		"elsewhere":           {destination: "10.0.0.0/16"},
-		"the node range":      {destination: "10.231.0.0/24", want: "10.231.0.0/24"},
-		"a part of the pods'": {destination: "10.232.7.0/24", want: "10.232.0.0/16"},
-		"all of ten":          {destination: "10.0.0.0/8", want: "10.231.0.0/24"},
-		"one Service":         {destination: "10.233.0.1/32", want: "10.233.0.0/16"},
+		"default route":      {destination: "0.0.0.0/0"},
+		"other range":        {destination: "10.0.0.0/16"},
+		"range of the nodes": {destination: "10.231.0.0/24", want: "10.231.0.0/24"},
+		"range of one node":  {destination: "10.232.7.0/24", want: "10.232.0.0/16"},
+		"larger range":       {destination: "10.0.0.0/8", want: "10.231.0.0/24"},
+		"one Service":        {destination: "10.233.0.1/32", want: "10.233.0.0/16"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

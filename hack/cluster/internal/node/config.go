@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node says how the daemons of one node are run: containerd, the kubelet and kube-proxy.
+// Package node configures the daemons of a node: containerd, the kubelet and kube-proxy.
 //
-// They run in the node's network namespace and otherwise on the machine, each with its own directories
-// and below its own cgroup, so that any number of them share one machine.
+// They run on the machine, in the network namespace of the node. Each has its own folders and cgroup, so that
+// any number of nodes run on one machine.
 package node
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 )
 
-// SandboxImage is the image of the process that holds a pod's namespaces.
+// SandboxImage is the image of the process that keeps the namespaces of a pod open.
 const SandboxImage = "seamark.dev/pause:1"
 
-// pluginDir is where Debian's containernetworking-plugins puts them.
+// pluginDir is the folder of Debian's containernetworking-plugins.
 const pluginDir = "/usr/lib/cni"
 
-// runc is Debian's.
+// runc is the path of Debian's runc.
 const runc = "/usr/sbin/runc"
 
 const containerd2 = `version = 3
@@ -96,7 +96,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
     max_conf_num = 1
 `
 
-// containerdConfig is containerd's configuration file, in the version that the runtime reads.
+// containerdConfig renders containerd's configuration, in the version that the runtime reads.
 func containerdConfig(n Node) ([]byte, error) {
 	text := containerd2
 	if n.Runtime == RuntimeDebian {
@@ -104,7 +104,7 @@ func containerdConfig(n Node) ([]byte, error) {
 	}
 	parsed, err := template.New("containerd").Option("missingkey=error").Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("read the containerd template: %w", err)
+		return nil, fmt.Errorf("parse the containerd template: %w", err)
 	}
 	files := n.files()
 	var out bytes.Buffer
@@ -114,13 +114,13 @@ func containerdConfig(n Node) ([]byte, error) {
 		"RuncPath": runc, "RuncRoot": files.Runc(), "CNIBin": pluginDir, "CNIConf": files.CNIConf(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write the containerd configuration: %w", err)
+		return nil, fmt.Errorf("render the containerd configuration: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-// networkConfig connects each pod by a cable of its own: no bridge inside a node, so no traffic between
-// pods goes round its packet filter.
+// networkConfig connects each pod by its own veth pair. There is no bridge in a node, so all traffic between
+// pods passes its packet filter.
 func networkConfig(n Node) ([]byte, error) {
 	text, err := json.MarshalIndent(map[string]any{
 		"cniVersion": "1.0.0",
@@ -139,12 +139,12 @@ func networkConfig(n Node) ([]byte, error) {
 		},
 	}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write the CNI configuration: %w", err)
+		return nil, fmt.Errorf("encode the CNI configuration: %w", err)
 	}
 	return text, nil
 }
 
-// kubeletConfig is made for tests on one machine: quick to see changes, never short of disk or log space.
+// kubeletConfig is for tests on one machine: it reports changes quickly and does not evict for lack of disk.
 func kubeletConfig(n Node) ([]byte, error) {
 	files := n.files()
 	config := kubeletv1beta1.KubeletConfiguration{
@@ -171,7 +171,7 @@ func kubeletConfig(n Node) ([]byte, error) {
 		EventRecordQPS:            ptr.To[int32](0),
 		ContainerLogMaxSize:       "2Mi",
 		ContainerLogMaxFiles:      ptr.To[int32](2),
-		// Images come from files and cannot be pulled again; a nearly full disk is no node's fault.
+		// Images come from files and cannot be pulled again. The disk is shared with the whole machine.
 		ImageGCHighThresholdPercent: ptr.To[int32](100),
 		ImageGCLowThresholdPercent:  ptr.To[int32](99),
 		EvictionHard: map[string]string{
@@ -186,7 +186,7 @@ func kubeletConfig(n Node) ([]byte, error) {
 	return encode(config)
 }
 
-// proxyConfig leaves alone what belongs to the machine and not to a node's namespace.
+// proxyConfig changes no settings of the machine, only those of the network namespace.
 func proxyConfig(n Node) ([]byte, error) {
 	config := proxyv1alpha1.KubeProxyConfiguration{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "kubeproxy.config.k8s.io/v1alpha1", Kind: "KubeProxyConfiguration"},
@@ -210,7 +210,7 @@ func proxyConfig(n Node) ([]byte, error) {
 func encode(config any) ([]byte, error) {
 	text, err := yaml.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("encode a configuration: %w", err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
 	return text, nil
 }
@@ -219,5 +219,5 @@ func seconds(count int) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(count) * time.Second}
 }
 
-// files names the node's files.
+// files returns the layout of the node's files.
 func (n Node) files() layout.Node { return n.Dir.Node(n.Plan.Name) }

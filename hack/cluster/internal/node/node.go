@@ -22,37 +22,37 @@ const (
 	ProxyName      = "kube-proxy"
 )
 
-// Runtime is a container runtime that a node can have.
+// Runtime is a container runtime of nodes.
 type Runtime string
 
 const (
-	// RuntimeContainerd is the containerd that this module builds; it streams CRI container events.
+	// RuntimeContainerd is the containerd that this module builds. It streams CRI container events.
 	RuntimeContainerd Runtime = "containerd"
-	// RuntimeDebian is Debian's containerd; it does not.
+	// RuntimeDebian is Debian's containerd, which does not stream them.
 	RuntimeDebian Runtime = "debian"
 )
 
-// Node is all that the daemons of one node depend on.
+// Node is the input of the configuration of a node.
 type Node struct {
 	Dir  layout.Dir
 	Plan address.Node
 	// Runtime is the container runtime.
 	Runtime Runtime
-	// Snapshotter is containerd's: overlayfs, or native where the file system lacks the former.
+	// Snapshotter is containerd's snapshotter: overlayfs, or native if the file system does not support it.
 	Snapshotter string
-	// CgroupRoot is the existing cgroup below which the kubelet puts pods.
+	// CgroupRoot is the existing cgroup in which the kubelet creates the cgroups of pods.
 	CgroupRoot string
-	// AuthorityCert is the file with the cluster's authority.
+	// AuthorityCert is the file with the certificate of the cluster's authority.
 	AuthorityCert string
 }
 
-// DaemonName is the name of a node's daemon, its log, record and cgroup.
+// DaemonName returns the name of a node's daemon, which is also that of its log, record and cgroup.
 func DaemonName(program, node string) string { return program + "-" + node }
 
-// pair names a key pair of the node.
+// pair returns the name of a key pair of the node.
 func (n Node) pair(program string) string { return DaemonName(program, n.Plan.Name) }
 
-// bin is a program of the node's runtime.
+// bin returns the path of a program of the node's runtime.
 func (n Node) bin(program string) string {
 	if n.Runtime == RuntimeDebian {
 		return n.Dir.Bin("debian/" + program)
@@ -60,13 +60,13 @@ func (n Node) bin(program string) string {
 	return n.Dir.Bin(program)
 }
 
-// Client is the program that imports images into the node's runtime.
+// Client returns the path of the program that imports images into the node's runtime.
 func (n Node) Client() string { return n.bin("ctr") }
 
-// Files are the node's configuration files, by path.
+// Files returns the content of the node's configuration files, by path.
 func (n Node) Files() (map[string][]byte, error) {
 	files := n.files()
-	rendered := map[string][]byte{files.Config("resolv.conf"): []byte("# Pods get theirs from the kubelet.\n")}
+	rendered := map[string][]byte{files.Config("resolv.conf"): []byte("# The kubelet creates the resolv.conf of pods.\n")}
 	renderers := map[string]func(Node) ([]byte, error){
 		files.Config("containerd.toml"):          containerdConfig,
 		files.Config("kubelet.yaml"):             kubeletConfig,
@@ -83,9 +83,9 @@ func (n Node) Files() (map[string][]byte, error) {
 	return rendered, nil
 }
 
-// Identities issues what is missing of the node's keys, certificates and kubeconfigs.
+// Identities issues the missing keys, certificates and kubeconfigs of the node.
 func (n Node) Identities(store *pki.Store) error {
-	// One pair serves and asks: the Node authorizer knows the kubelet by name and group.
+	// The kubelet is client and server with the same pair. The Node authorizer identifies it by name and group.
 	kubelet := pki.Subject{
 		CommonName: "system:node:" + n.Plan.Name,
 		Groups:     []string{"system:nodes"},
@@ -101,17 +101,17 @@ func (n Node) Identities(store *pki.Store) error {
 	return controlplane.Kubeconfig(files.Config("kube-proxy.kubeconfig"), store, n.pair(ProxyName), proxy)
 }
 
-// Containerd runs the node's container runtime.
+// Containerd returns the daemon of the node's container runtime.
 func (n Node) Containerd() process.Spec {
 	config := n.files().Config("containerd.toml")
 	spec := n.daemon(ContainerdName, []string{"--config=" + config}, config)
 	spec.Path = n.bin(ContainerdName)
-	// containerd finds its shim by the search path.
+	// containerd finds its shim in PATH.
 	spec.Env[0] = "PATH=" + n.bin("") + ":" + spec.Env[0][len("PATH="):]
 	return spec
 }
 
-// Kubelet runs the node's agent of Kubernetes.
+// Kubelet returns the daemon of the node's kubelet.
 func (n Node) Kubelet() process.Spec {
 	files := n.files()
 	config, kubeconfig := files.Config("kubelet.yaml"), files.Config("kubelet.kubeconfig")
@@ -125,7 +125,7 @@ func (n Node) Kubelet() process.Spec {
 	return n.daemon(KubeletName, args, config, kubeconfig, n.Dir.Cert(n.pair(KubeletName)))
 }
 
-// Proxy makes Services reachable from the node and its pods.
+// Proxy returns the daemon of kube-proxy, which makes Services reachable from the node and its pods.
 func (n Node) Proxy() process.Spec {
 	files := n.files()
 	config, kubeconfig := files.Config("kube-proxy.yaml"), files.Config("kube-proxy.kubeconfig")

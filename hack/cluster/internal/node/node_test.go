@@ -32,7 +32,7 @@ func newNode(t *testing.T, dir layout.Dir, number int, kind Runtime) Node {
 	}
 }
 
-// file renders one of a node's files.
+// file renders a file of a node.
 func file(t *testing.T, n Node, path string) []byte {
 	t.Helper()
 	files, err := n.Files()
@@ -79,20 +79,20 @@ func TestProxyConfig(t *testing.T) {
 	if err := yaml.UnmarshalStrict(file(t, n, "/c/nodes/node-1/config/kube-proxy.yaml"), &config); err != nil {
 		t.Fatal(err)
 	}
-	// The connection tracker's size is the machine's and not a namespace's to set.
+	// The size of the connection tracking table is a setting of the machine.
 	if *config.Conntrack.MaxPerCore != 0 || config.HostnameOverride != "node-1" || config.ClusterCIDR != "10.232.0.0/16" {
 		t.Errorf("%+v", config)
 	}
 }
 
-// at finds a value in nested maps.
+// at returns a value of nested maps.
 func at(t *testing.T, tree map[string]any, keys ...string) any {
 	t.Helper()
 	var value any = tree
 	for _, key := range keys {
 		branch, ok := value.(map[string]any)
 		if !ok {
-			t.Fatalf("no %q on the way of %q", key, keys)
+			t.Fatalf("no key %q of %q", key, keys)
 		}
 		value = branch[key]
 	}
@@ -165,7 +165,7 @@ func TestNetworkConfig(t *testing.T) {
 	}
 }
 
-// TestNodesShareNothing looks for a path or name of one node in what another is given.
+// TestNodesShareNothing checks that the configuration of a node contains no path or name of another node.
 func TestNodesShareNothing(t *testing.T) {
 	one, two := newNode(t, "/c", 1, RuntimeContainerd), newNode(t, "/c", 2, RuntimeContainerd)
 	files, err := one.Files()
@@ -185,7 +185,7 @@ func TestNodesShareNothing(t *testing.T) {
 	}
 	for _, foreign := range []string{two.Plan.Name, two.Plan.IP.String(), two.Plan.NetNS, two.Plan.Pods.String()} {
 		if strings.Contains(text, foreign) {
-			t.Errorf("node-1 is given %s", foreign)
+			t.Errorf("the configuration of node-1 contains %s", foreign)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestRuntimeDecidesPrograms(t *testing.T) {
 			t.Errorf("%s: %s, %s, %s", kind, spec.Path, n.Client(), spec.Env[0])
 		}
 		if other := n.Kubelet(); strings.Contains(other.Env[0], "/c/bin") {
-			t.Errorf("the search path of containerd is the kubelet's too: %s", other.Env[0])
+			t.Errorf("the kubelet has the PATH of containerd: %s", other.Env[0])
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestIdentityIsTheNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := store.Pair("kubelet-node-2", ca, pki.Subject{CommonName: "issued too late"})
+	pair, err := store.Pair("kubelet-node-2", ca, pki.Subject{CommonName: "already issued"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// joiner puts the calling process into the cgroup of a daemon.
+// joiner moves the calling process into the cgroup of a daemon.
 type joiner interface {
 	Join(path string) error
 }
 
-// CgroupOf is the path of a daemon's cgroup within the cluster's tree.
+// CgroupOf returns the path of a daemon's cgroup in the cluster's tree.
 func CgroupOf(name string) string { return "system/" + name }
 
-// Launch turns the calling process into the daemon of an encoded Spec: it joins the cgroup and the
-// network namespace, then executes the program. The process number stays. It returns only on error.
+// Launch replaces the calling process by the daemon of an encoded Spec: it joins the cgroup and the network
+// namespace and executes the program. The process ID stays the same. Launch returns only on error.
 func Launch(encoded string, cgroups joiner) error {
 	var spec Spec
 	if err := json.Unmarshal([]byte(encoded), &spec); err != nil {
-		return fmt.Errorf("read the command to launch: %w", err)
+		return fmt.Errorf("decode the command to launch: %w", err)
 	}
 	if err := cgroups.Join(CgroupOf(spec.Name)); err != nil {
 		return err
 	}
 	if spec.NetNS != "" {
-		// A namespace belongs to a thread: the one that executes must be the one that entered.
+		// A network namespace applies to a thread: the same thread must enter it and execute the program.
 		runtime.LockOSThread()
 		handle, err := netns.GetFromPath(spec.NetNS)
 		if err != nil {

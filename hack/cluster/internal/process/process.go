@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process starts daemons that outlive this program, and ends them.
+// Package process starts and stops daemons, which keep running when this program ends.
 //
-// A daemon leads a session of its own, writes to a log file, and lives in a cgroup of its own. It is
-// known by a record that stays true when process numbers are used again.
+// A daemon has its own session, log file and cgroup. A record identifies it, even if the kernel reuses its process
+// ID.
 package process
 
 import (
@@ -25,29 +25,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Spec says how to start a daemon.
+// Spec describes a daemon.
 type Spec struct {
-	// Name names its log, its record and its cgroup.
+	// Name is the name of the daemon, its log, its record and its cgroup.
 	Name string `json:"name"`
-	// Path and Args are the program and its arguments, without the program's name.
+	// Path and Args are the program and its arguments, without the name of the program.
 	Path string   `json:"path"`
 	Args []string `json:"args"`
-	// Env is its whole environment.
+	// Env is the complete environment.
 	Env []string `json:"env"`
-	// NetNS is the path of its network namespace; empty for the machine's own.
+	// NetNS is the path of the network namespace, or empty for that of the machine.
 	NetNS string `json:"netns,omitempty"`
-	// Inputs are the files that it reads at its start: a change of one makes the running process out of
+	// Inputs are the files that the daemon reads at its start. If one changes, the running process is out of
 	// date.
 	Inputs []string `json:"inputs,omitempty"`
 }
 
-// Digest stands for the spec, the program and the content of the inputs.
+// Digest returns a hash of the spec, the program and the content of the inputs.
 func (s Spec) Digest() (string, error) {
 	hash := sha256.New()
 	if err := json.NewEncoder(hash).Encode(s); err != nil {
 		return "", fmt.Errorf("digest %s: %w", s.Name, err)
 	}
-	// The program is large and replaced by renaming, so its size and time stand for its content.
+	// The program is large and is replaced by renaming: its size and time identify its content.
 	info, err := os.Stat(s.Path)
 	if err != nil {
 		return "", fmt.Errorf("digest %s: %w", s.Name, err)
@@ -64,7 +64,7 @@ func (s Spec) Digest() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// Manager starts and ends the daemons of one cluster.
+// Manager starts and stops the daemons of one cluster.
 type Manager struct {
 	runDir, logDir string
 	launcher       []string
@@ -73,18 +73,19 @@ type Manager struct {
 	ensured map[string]bool
 }
 
-// NewManager keeps records in runDir and logs in logDir. The launcher is the command that, given a
-// Spec as JSON in one more argument, calls Launch.
+// NewManager returns a manager with records in runDir and logs in logDir. launcher is a command that calls Launch
+// with a Spec as JSON, which is appended as an argument.
 func NewManager(runDir, logDir string, launcher []string) (*Manager, error) {
 	for _, dir := range []string{runDir, logDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("create a directory: %w", err)
+			return nil, fmt.Errorf("create folder: %w", err)
 		}
 	}
 	return &Manager{runDir: runDir, logDir: logDir, launcher: launcher, ensured: map[string]bool{}}, nil
 }
 
-// Ensure leaves a running process that is up to date with spec, and says whether it had to start it.
+// Ensure starts the daemon unless a process that is up to date with spec is running. It reports whether it started
+// one.
 func (m *Manager) Ensure(ctx context.Context, spec Spec) (started bool, err error) {
 	digest, err := spec.Digest()
 	if err != nil {
@@ -120,7 +121,7 @@ func (m *Manager) note(name string, ensured bool) {
 	}
 }
 
-// Ended names a daemon that Ensure left running and that has ended since; empty if there is none.
+// Ended returns the name of a daemon that has ended after Ensure, or an empty string.
 func (m *Manager) Ended() (string, error) {
 	records, err := ReadRecords(m.runDir)
 	if err != nil {
@@ -165,16 +166,16 @@ func (m *Manager) start(spec Spec, digest string) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	// Reaped here, so that a daemon that ends at once is seen as ended.
+	// Without a wait, a daemon that ends at once would remain as a zombie.
 	go func() { _ = cmd.Wait() }()
 	record := Record{Name: spec.Name, PID: cmd.Process.Pid, Start: start, Boot: boot, Digest: digest}
 	return record.write(m.runDir)
 }
 
-// maxLog is the size in bytes from which a log is put aside when its daemon starts again.
+// maxLog is the size in bytes at which a log is rotated when its daemon starts.
 const maxLog = 16 << 20
 
-// openLog appends to a log; one that has grown large goes to `<name>.old`, in place of what was there.
+// openLog opens a log to append to it. A large log is first renamed to `<name>.old`.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -184,10 +185,10 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
-// stopGrace is how long a daemon may take to end by itself.
+// stopGrace is the time that a daemon has to end before it is killed.
 const stopGrace = 5 * time.Second
 
-// Stop ends the named daemon, gently first, and forgets it. A daemon that does not run is no error.
+// Stop stops the named daemon, with SIGTERM first, and removes its record. If it is not running, Stop does nothing.
 func (m *Manager) Stop(ctx context.Context, name string) error {
 	records, err := ReadRecords(m.runDir)
 	if err != nil {
@@ -222,5 +223,5 @@ func (m *Manager) Forget(name string) error {
 	return nil
 }
 
-// Records are the records of all daemons, by name.
+// Records returns the records of all daemons, by name.
 func (m *Manager) Records() (map[string]Record, error) { return ReadRecords(m.runDir) }

@@ -30,8 +30,8 @@ func TestParseStat(t *testing.T) {
 		fails bool
 	}{
 		"plain":                  {text: "7 (sh) S" + rest, state: "S", start: 4242},
-		"blanks and parentheses": {text: "7 (a) R 1 (b c) Z" + rest, state: "Z", start: 4242},
-		"cut short":              {text: "7 (sh) S 1 2", fails: true},
+		"spaces and parentheses": {text: "7 (a) R 1 (b c) Z" + rest, state: "Z", start: 4242},
+		"truncated":              {text: "7 (sh) S 1 2", fails: true},
 		"no command":             {text: "7 sh S" + rest, fails: true},
 		"empty":                  {text: "", fails: true},
 	}
@@ -45,7 +45,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// self is the record of the test process.
+// self returns the record of the test process.
 func self(t *testing.T) Record {
 	t.Helper()
 	return recordOf(t, os.Getpid())
@@ -68,15 +68,15 @@ func recordOf(t *testing.T, pid int) Record {
 	return Record{Name: "self", PID: pid, Start: start, Boot: boot}
 }
 
-func TestAliveIsOfOneProcessOnly(t *testing.T) {
+func TestAliveIdentifiesTheProcess(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Record)
 		want   bool
 	}{
-		"itself":                   {change: func(*Record) {}, want: true},
-		"the number is used again": {change: func(r *Record) { r.Start++ }},
-		"an earlier boot":          {change: func(r *Record) { r.Boot = "another" }},
-		"no such process":          {change: func(r *Record) { r.PID = 1 << 30 }},
+		"same process":      {change: func(*Record) {}, want: true},
+		"reused process ID": {change: func(r *Record) { r.Start++ }},
+		"earlier boot":      {change: func(r *Record) { r.Boot = "another" }},
+		"no such process":   {change: func(r *Record) { r.PID = 1 << 30 }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestAliveIsOfOneProcessOnly(t *testing.T) {
 	}
 }
 
-// TestAliveWhileAThreadExecutes starts this test program as a process that executes a program from a
-// thread that is not its first, over and over.
+// TestAliveWhileAThreadExecutes starts this test program as a process that repeatedly executes a program from a
+// thread other than its first.
 func TestAliveWhileAThreadExecutes(t *testing.T) {
 	if left, err := strconv.Atoi(os.Getenv("EXECUTIONS_LEFT")); err == nil {
 		executeFromAnotherThread(t, left)
@@ -121,7 +121,7 @@ func TestAliveWhileAThreadExecutes(t *testing.T) {
 	}()
 	for waiting := true; waiting; {
 		if !record.Alive() {
-			t.Error("a process that executes a program was taken for ended")
+			t.Error("Alive is false for a process that executes a program")
 			waiting = false
 		}
 		select {
@@ -140,11 +140,11 @@ func TestAliveWhileAThreadExecutes(t *testing.T) {
 		t.Error(err)
 	}
 	if record.Alive() {
-		t.Error("the ended process was taken for alive")
+		t.Error("Alive is true for the ended process")
 	}
 }
 
-// allExecuted is what the process says when it is done; it then lives on until its input ends.
+// allExecuted is the output of the process when it is done. It keeps running until its input ends.
 const allExecuted = "all executed\n"
 
 func executeFromAnotherThread(t *testing.T, left int) {
@@ -168,7 +168,7 @@ func TestRecords(t *testing.T) {
 	if err := want.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "torn.pid.json"), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "incomplete.pid.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadRecords(dir)
@@ -180,11 +180,11 @@ func TestRecords(t *testing.T) {
 	}
 	none, err := ReadRecords(filepath.Join(dir, "missing"))
 	if err != nil || len(none) != 0 {
-		t.Errorf("a missing directory has %v, error %v", none, err)
+		t.Errorf("a missing folder has %v, error %v", none, err)
 	}
 }
 
-func TestDigestFollowsInputs(t *testing.T) {
+func TestDigestDependsOnInputs(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "config")
 	write := func(text string) {
@@ -207,20 +207,20 @@ func TestDigestFollowsInputs(t *testing.T) {
 	}
 	write("two")
 	if digest(spec) == first {
-		t.Error("another input has the same digest")
+		t.Error("changed input does not change the digest")
 	}
 	write("one")
 	spec.Args = append(spec.Args, "x")
 	if digest(spec) == first {
-		t.Error("other arguments have the same digest")
+		t.Error("changed arguments do not change the digest")
 	}
 	spec.Inputs = []string{input + ".missing"}
 	if _, err := spec.Digest(); err == nil {
-		t.Error("a missing input was digested")
+		t.Error("no error for a missing input")
 	}
 }
 
-// newManager makes a manager whose launcher runs a shell script in place of every daemon.
+// newManager returns a manager whose launcher runs a shell script instead of the daemon.
 func newManager(t *testing.T, script string) (*Manager, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -243,7 +243,7 @@ func record(t *testing.T, manager *Manager, name string) Record {
 func TestEnsureAndStop(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx := t.Context()
-	// The shell says that it runs, then becomes the daemon; its first argument is the spec.
+	// The shell prints its first argument, the spec, and becomes the daemon.
 	manager, dir := newManager(t, `echo "$0"; exec sleep 1000`)
 	spec := Spec{Name: "daemon", Path: "/bin/sh", Args: []string{"first"}}
 	ensure := func(want bool) {
@@ -260,7 +260,7 @@ func TestEnsureAndStop(t *testing.T) {
 		return strings.Contains(string(text), `"first"`), err
 	})
 	if err != nil {
-		t.Errorf("the launcher got no spec, or its output is not in the log: %v", err)
+		t.Errorf("the log does not contain the spec that the launcher prints: %v", err)
 	}
 	first := record(t, manager, "daemon")
 	ensure(false)
@@ -281,14 +281,14 @@ func TestEnsureAndStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second.Alive() || record(t, manager, "daemon") != (Record{}) {
-		t.Error("the stopped daemon is still there")
+		t.Error("the stopped daemon has a record")
 	}
 	if err := manager.Stop(ctx, "daemon"); err != nil {
 		t.Errorf("stopping twice: %v", err)
 	}
 }
 
-func TestEndedNamesADeadDaemon(t *testing.T) {
+func TestEndedReturnsKilledDaemon(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	manager, _ := newManager(t, "exec sleep 1000")
 	if _, err := manager.Ensure(t.Context(), Spec{Name: "daemon", Path: "/bin/sh"}); err != nil {
@@ -307,7 +307,7 @@ func TestEndedNamesADeadDaemon(t *testing.T) {
 			return name == "daemon", err
 		})
 	if err != nil {
-		t.Errorf("the dead daemon was not named: %v", err)
+		t.Errorf("Ended did not return the killed daemon: %v", err)
 	}
 	started, err := manager.Ensure(t.Context(), Spec{Name: "daemon", Path: "/bin/sh"})
 	if err != nil || !started {
@@ -318,7 +318,7 @@ func TestEndedNamesADeadDaemon(t *testing.T) {
 	}
 }
 
-func TestStopLeavesAnotherProcessAlone(t *testing.T) {
+func TestStopIgnoresProcessWithReusedID(t *testing.T) {
 	manager, dir := newManager(t, "true")
 	other := self(t)
 	other.Name = "daemon"
@@ -326,13 +326,13 @@ func TestStopLeavesAnotherProcessAlone(t *testing.T) {
 	if err := other.write(filepath.Join(dir, "run")); err != nil {
 		t.Fatal(err)
 	}
-	// The record names this very process by number: to signal it would end the test.
+	// The record has the ID of the test process: a signal would end the test.
 	if err := manager.Stop(t.Context(), "daemon"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestOpenLogPutsALargeOneAside(t *testing.T) {
+func TestOpenLogRotatesLargeLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daemon.log")
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// Record is what is kept of a started process. PID alone does not name a process, since numbers are used
-// again: Start and Boot tell whether it is still the one that was started.
+// Record identifies a started process. The kernel reuses process IDs: Start and Boot distinguish the process
+// from others with the same PID.
 type Record struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
 	// Start is the start time in clock ticks after boot, field 22 of /proc/<pid>/stat.
 	Start uint64 `json:"start"`
-	// Boot is the kernel's identity of this boot.
+	// Boot is the ID of the boot at the start.
 	Boot string `json:"boot"`
-	// Digest stands for the command and all its inputs: a process with another digest is out of date.
+	// Digest is the digest of the spec. A process with another digest is out of date.
 	Digest string `json:"digest"`
 }
 
-// ReadRecords reads all records of a directory by name. A missing directory holds none; a record that
-// cannot be read counts as none, since what it spoke of cannot be known.
+// ReadRecords returns the records of a folder by name. It returns none if the folder does not exist, and ignores
+// files that it cannot decode.
 func ReadRecords(dir string) (map[string]Record, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.pid.json"))
 	if err != nil {
@@ -41,7 +41,7 @@ func ReadRecords(dir string) (map[string]Record, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read a process record: %w", err)
+			return nil, fmt.Errorf("read process record: %w", err)
 		}
 		var record Record
 		if json.Unmarshal(text, &record) == nil && record.Name != "" {
@@ -68,7 +68,7 @@ func (r Record) write(dir string) error {
 	return nil
 }
 
-// Alive tells whether the very process of the record still runs.
+// Alive reports whether the process of the record is running.
 func (r Record) Alive() bool {
 	boot, err := BootID()
 	if err != nil || boot != r.Boot {
@@ -78,8 +78,8 @@ func (r Record) Alive() bool {
 	if !ok || state != zombie {
 		return ok
 	}
-	// While a thread other than the first executes a program, the first is a zombie beside it, and then the
-	// thread takes its place: neither is the end of the process.
+	// While a thread other than the first executes a program, the first thread is a zombie until the other
+	// one replaces it. The process has not ended.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.PID))
 	if err != nil || len(tasks) > 1 {
 		return err == nil
@@ -88,10 +88,10 @@ func (r Record) Alive() bool {
 	return ok && state != zombie
 }
 
-// zombie is the state of a process that has ended and that its parent has not asked about.
+// zombie is the state of a process that has ended and that its parent has not reaped.
 const zombie = "Z"
 
-// state is the state of the process of the record; false if there is no such process any more.
+// state returns the state of the recorded process, or false if it no longer exists.
 func (r Record) state() (string, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID))
 	if err != nil {
@@ -101,30 +101,30 @@ func (r Record) state() (string, bool) {
 	return state, err == nil && start == r.Start && state != "X"
 }
 
-// BootID is the kernel's identity of this boot.
+// BootID returns the ID of this boot.
 func BootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("read the boot identity: %w", err)
+		return "", fmt.Errorf("read the boot ID: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-// parseStat reads state and start time from the text of /proc/<pid>/stat. The command in field 2 may
-// hold blanks and parentheses, so counting begins after its last one.
+// parseStat parses the state and the start time from the text of /proc/<pid>/stat. The command in field 2 may
+// contain spaces and parentheses: fields are counted after the last parenthesis.
 func parseStat(text string) (state string, start uint64, err error) {
 	end := strings.LastIndexByte(text, ')')
 	if end < 0 {
-		return "", 0, errors.New("read a process state: no command field")
+		return "", 0, errors.New("parse process state: no command field")
 	}
 	const stateField, startField = 3, 22
 	fields := strings.Fields(text[end+1:])
 	if len(fields) <= startField-stateField {
-		return "", 0, errors.New("read a process state: too few fields")
+		return "", 0, errors.New("parse process state: too few fields")
 	}
 	start, err = strconv.ParseUint(fields[startField-stateField], 10, 64)
 	if err != nil {
-		return "", 0, fmt.Errorf("read a process state: %w", err)
+		return "", 0, fmt.Errorf("parse process state: %w", err)
 	}
 	return fields[0], start, nil
 }

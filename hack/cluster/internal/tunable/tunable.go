@@ -1,8 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tunable keeps the kernel settings that the kubelet changes for the whole machine, and puts
-// them back.
+// Package tunable saves and restores the kernel settings that the kubelet changes for the whole machine.
 package tunable
 
 import (
@@ -15,7 +14,7 @@ import (
 	"strings"
 )
 
-// Names lists the settings, by their path below /proc/sys: those of the kubelet's container manager.
+// Names returns the paths of the settings below /proc/sys. The kubelet's container manager changes them.
 func Names() []string {
 	return []string{
 		"kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys", "kernel/panic", "kernel/panic_on_oops",
@@ -23,7 +22,7 @@ func Names() []string {
 	}
 }
 
-// Save writes the present settings of root (/proc/sys) to file, unless the file is there already.
+// Save writes the current settings of root (/proc/sys) to file, unless the file exists.
 func Save(root, file string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
@@ -35,33 +34,33 @@ func Save(root, file string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read a kernel setting: %w", err)
+			return fmt.Errorf("read kernel setting: %w", err)
 		}
 		values[name] = strings.TrimSpace(string(text))
 	}
 	text, err := json.MarshalIndent(values, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode the kernel settings: %w", err)
+		return fmt.Errorf("encode kernel settings: %w", err)
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return fmt.Errorf("keep the kernel settings: %w", err)
+		return fmt.Errorf("save kernel settings: %w", err)
 	}
 	return nil
 }
 
-// Restore puts back what Save kept and returns the names of the settings that had changed. Without a
-// file there is nothing to do.
+// Restore restores the settings that Save wrote to file and returns the names of those that had changed. If the
+// file does not exist, it does nothing.
 func Restore(root, file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the kept kernel settings: %w", err)
+		return nil, fmt.Errorf("read saved kernel settings: %w", err)
 	}
 	values := map[string]string{}
 	if err := json.Unmarshal(text, &values); err != nil {
-		return nil, fmt.Errorf("read the kept kernel settings: %w", err)
+		return nil, fmt.Errorf("read saved kernel settings: %w", err)
 	}
 	var changed []string
 	for _, name := range Names() {
@@ -72,7 +71,7 @@ func Restore(root, file string) ([]string, error) {
 			continue
 		}
 		if err := os.WriteFile(path, []byte(kept), 0o644); err != nil {
-			return nil, fmt.Errorf("restore a kernel setting: %w", err)
+			return nil, fmt.Errorf("restore kernel setting: %w", err)
 		}
 		changed = append(changed, name)
 	}

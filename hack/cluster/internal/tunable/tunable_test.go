@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRestorePutsBackWhatChanged(t *testing.T) {
+func TestRestoreResetsChangedSettings(t *testing.T) {
 	root, file := t.TempDir(), filepath.Join(t.TempDir(), "kept.json")
 	set := func(name, value string) {
 		path := filepath.Join(root, name)
@@ -28,7 +28,7 @@ func TestRestorePutsBackWhatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	set("kernel/panic", "10")
-	// A second save must not keep what the first was there to undo.
+	// A second save must not overwrite the original settings.
 	if err := Save(root, file); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestRestorePutsBackWhatChanged(t *testing.T) {
 	}
 }
 
-func TestRestoreWithoutFile(t *testing.T) {
+func TestRestoreWithoutFileDoesNothing(t *testing.T) {
 	changed, err := Restore(t.TempDir(), filepath.Join(t.TempDir(), "none"))
 	if err != nil || changed != nil {
 		t.Errorf("changed %v, error %v", changed, err)
