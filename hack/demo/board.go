@@ -16,18 +16,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// board holds the servers as the API server's watch tells of them. Its methods may be
-// called at the same time.
+// board holds the servers as a watch reports them. It is safe for concurrent use.
 type board struct {
-	// changed is told of each server whose marks changed, in order.
+	// changed is called for each server whose marks changed, in order.
 	changed func(server)
 
 	mu sync.Mutex
-	// live are the pods that are not ending.
+	// live holds the pods that are not terminating.
 	live map[string]server
-	// gone are the pods that end, with the marks that they had when that began.
+	// gone holds the terminating pods, with the marks that they had when termination began.
 	gone map[string]server
-	// changes counts the changes of what a server does.
+	// changes counts how often the activity of a server changed.
 	changes int
 }
 
@@ -35,8 +34,8 @@ func newBoard(changed func(server)) *board {
 	return &board{changed: changed, live: map[string]server{}, gone: map[string]server{}}
 }
 
-// follow fills the board from a watch of the example's pods until ctx ends. It returns
-// when the first listing is in.
+// follow updates the board from a watch of the example's pods until ctx ends. It returns after
+// the first list.
 func (b *board) follow(ctx context.Context, clientset kubernetes.Interface, e *example) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0,
 		informers.WithNamespace(e.namespace),
@@ -53,16 +52,16 @@ func (b *board) follow(ctx context.Context, clientset kubernetes.Interface, e *e
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watching the pods: %w", err)
+		return fmt.Errorf("watch pods: %w", err)
 	}
 	factory.StartWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
-		return fmt.Errorf("listing the pods: %w", context.Cause(ctx))
+		return fmt.Errorf("list pods: %w", context.Cause(ctx))
 	}
 	return nil
 }
 
-// see takes in a pod as it is now.
+// see stores the current state of a pod.
 func (b *board) see(object any) {
 	pod, isPod := object.(*corev1.Pod)
 	if !isPod {
@@ -86,7 +85,7 @@ func (b *board) see(object any) {
 	b.changed(s)
 }
 
-// lose takes in a pod that is gone from the API server.
+// lose handles a pod that was deleted.
 func (b *board) lose(object any) {
 	pod, isPod := object.(*corev1.Pod)
 	if !isPod {
@@ -98,7 +97,7 @@ func (b *board) lose(object any) {
 	b.end(readServer(pod), known)
 }
 
-// end moves a server to those gone, unless it was ending before the board knew it.
+// end moves a server to gone, unless it was already terminating when the watch began.
 func (b *board) end(s server, known bool) {
 	if known {
 		delete(b.live, s.name)
@@ -106,22 +105,21 @@ func (b *board) end(s server, known bool) {
 	}
 }
 
-// now returns the servers that live, and those that went since the board began.
+// now returns the live servers, and those that have terminated since the watch began.
 func (b *board) now() (live, gone map[string]server) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.live), maps.Clone(b.gone)
 }
 
-// mute ends the telling of changes. The board goes on.
+// mute stops the calls of changed. The board is still updated.
 func (b *board) mute() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.changed = func(server) {}
 }
 
-// seen returns how often a server changed from one to another of unmarked, idle and
-// playing.
+// seen returns how often a server changed between unmarked, idle and playing.
 func (b *board) seen() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

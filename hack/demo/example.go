@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// example is the manifests that the demo applies, and what it needs to know of them.
+// example holds the manifests that the demo applies, and the names in them that it needs.
 type example struct {
 	objects []*unstructured.Unstructured
 	// namespace and deployment name the Deployment.
@@ -32,19 +32,18 @@ type example struct {
 	marker string
 }
 
-// readExample reads the YAML files in folder. It returns an error unless they hold
-// exactly one Deployment and one PodProbeMarker. Objects without a namespace go to
-// default.
+// readExample reads the YAML files in folder. It returns an error unless they contain exactly
+// one Deployment and one PodProbeMarker. Objects without a namespace are created in default.
 func readExample(folder string) (*example, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("listing manifests in %s: %w", folder, err)
+		return nil, fmt.Errorf("list manifests in %s: %w", folder, err)
 	}
 	e := &example{}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("reading manifest: %w", err)
+			return nil, fmt.Errorf("read manifest: %w", err)
 		}
 		if err := e.add(content); err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", file, err)
@@ -56,7 +55,7 @@ func readExample(folder string) (*example, error) {
 	return e, nil
 }
 
-// add takes in the objects of one file.
+// add adds the objects of one file.
 func (e *example) add(content []byte) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	for {
@@ -64,9 +63,9 @@ func (e *example) add(content []byte) error {
 		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("parsing: %w", err)
+			return fmt.Errorf("parse object: %w", err)
 		}
-		// A document of comments alone has no kind.
+		// A document that consists of comments has no kind.
 		if object.GetKind() == "" || object.GetKind() == "Kustomization" {
 			continue
 		}
@@ -93,7 +92,7 @@ func (e *example) addObject(object *unstructured.Unstructured) error {
 		}
 		deployment := &appsv1.Deployment{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
-			return fmt.Errorf("parsing: %w", err)
+			return fmt.Errorf("parse object: %w", err)
 		}
 		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 		if err != nil {
@@ -104,13 +103,13 @@ func (e *example) addObject(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// apply makes the cluster hold the example's objects as the manifests say.
+// apply applies the example's objects to the cluster.
 func (e *example) apply(ctx context.Context, objects client.Client) error {
 	for _, object := range e.objects {
 		err := objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
 			client.FieldOwner("seamark-demo"), client.ForceOwnership)
 		if err != nil {
-			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil

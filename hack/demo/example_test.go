@@ -29,7 +29,7 @@ metadata: {name: idle, namespace: arena}
 func TestReadExample(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
-		// refusal is what the error speaks of; empty for none.
+		// refusal is a part of the error, or empty if there is none.
 		refusal string
 	}{
 		"two files":          {map[string]string{"d.yaml": deploymentYAML, "m.yaml": markerYAML, "README.md": "no YAML: ["}, ""},
@@ -52,7 +52,7 @@ func TestReadExample(t *testing.T) {
 			e, err := readExample(folder)
 			if test.refusal != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refusal) {
-					t.Errorf("error %v, want one that says %q", err, test.refusal)
+					t.Errorf("error %v, want one with %q", err, test.refusal)
 				}
 				return
 			}
@@ -69,8 +69,8 @@ func TestReadExample(t *testing.T) {
 	}
 }
 
-// The demo's own example is one that it can read.
-func TestGameServer(t *testing.T) {
+// TestReadGameServer reads the example that the demo uses by default.
+func TestReadGameServer(t *testing.T) {
 	if _, err := readExample("../../examples/game-server"); err != nil {
 		t.Error(err)
 	}

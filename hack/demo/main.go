@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows Seamark at work on a cluster where it is installed: it starts the
-// game servers of examples/game-server, prints their marks as they change, scales their
-// Deployment down, and checks that only idle servers went.
+// Command demo demonstrates Seamark on a cluster where it is installed. It starts the game
+// servers of examples/game-server, prints their marks as they change, scales their Deployment
+// down, and checks that only idle servers are removed.
 package main
 
 import (
@@ -29,27 +29,27 @@ func main() {
 	}
 }
 
-// run parses the flags, connects, and plays the story.
+// run parses the flags, connects to the cluster, and runs the demo.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of a cluster with Seamark installed")
 	manifests := flags.String("manifests", "examples/game-server", "folder with one Deployment and its PodProbeMarker")
-	kubectl := flags.String("kubectl", "kubectl", "kubectl as the closing advice names it")
+	kubectl := flags.String("kubectl", "kubectl", "kubectl command to print in the suggestions at the end")
 	watch := flags.Duration("watch", 30*time.Second, "how long to show the marks before scaling down")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading kubeconfig %q: %w", *kubeconfig, err)
+		return fmt.Errorf("read kubeconfig %q: %w", *kubeconfig, err)
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	objects, err := client.New(config, client.Options{})
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	example, err := readExample(*manifests)
 	if err != nil {

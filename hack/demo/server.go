@@ -14,22 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the example's PodProbeMarker puts on the pods.
+// The marks of the example's PodProbeMarker.
 const (
 	idleLabel     = "gameserver-idle"
 	idleCondition = corev1.PodConditionType("game.io/idle")
 )
 
-// server is what the demo sees of one pod. All of it but ready and ending is marks.
+// server is the state of one pod. All fields except name, ready and ending are marks.
 type server struct {
 	name   string
 	ready  bool
 	ending bool
-	// condition is the status of idleCondition and message its message; both empty
-	// while the pod has none.
+	// condition is the status of idleCondition and message its message. Both are empty if the
+	// pod does not have the condition.
 	condition, message string
-	// idle is the value of idleLabel and cost the pod's deletion cost; empty while the
-	// pod has none.
+	// idle is the value of idleLabel and cost the deletion cost, or empty.
 	idle, cost string
 }
 
@@ -50,13 +49,13 @@ func readServer(pod *corev1.Pod) server {
 	return s
 }
 
-// marked is whether the pod carries any result of the probe.
+// marked reports whether the pod has all marks of the probe.
 func (s server) marked() bool { return s.condition != "" && s.idle != "" && s.cost != "" }
 
-// isIdle is whether the pod is marked as one without a match.
+// isIdle reports whether the pod is marked as idle.
 func (s server) isIdle() bool { return s.idle == "true" }
 
-// does says in one word what the marks say.
+// does returns the activity of the server according to its marks.
 func (s server) does() string {
 	switch {
 	case !s.marked():
@@ -68,16 +67,16 @@ func (s server) does() string {
 	}
 }
 
-// sameMarks is whether both carry the same marks.
+// sameMarks reports whether both servers have the same marks.
 func (s server) sameMarks(other server) bool {
 	return s.condition == other.condition && s.message == other.message && s.idle == other.idle && s.cost == other.cost
 }
 
-// removable returns how many servers may go now so that, with one to spare, only idle
-// ones do; 0 means that now is no time to scale down. The one to spare is for a match
-// that starts in the moment between the look at the marks and the choice of the pods.
-// With fewer than two matches on there is little to see, and the ReplicaSet controller
-// ranks by deletion cost only pods that are ready.
+// removable returns how many servers can be removed now so that only idle ones are, or 0 if this
+// is not the time to scale down. It keeps one idle server in reserve, because a match can start
+// between reading the marks and the choice of the pods. It requires two running matches, because
+// the demo shows little otherwise, and ready pods, because the ReplicaSet controller orders only
+// those by deletion cost.
 func removable(servers []server) int {
 	idle := 0
 	for _, s := range servers {
@@ -94,19 +93,19 @@ func removable(servers []server) int {
 	return max(idle-1, 0)
 }
 
-// verdict is what became of the servers that went.
+// verdict classifies the servers that were removed.
 type verdict struct {
-	// idle went while idle, as they should.
+	// idle lists the servers that were removed while idle, as expected.
 	idle []string
-	// begun were idle at the look and marked as playing when they went: a match began
-	// in the moment between.
+	// begun lists the servers that were idle when scaling began and playing when they were
+	// removed: a match began in between.
 	begun []string
-	// playing were playing at the look and when they went.
+	// playing lists the servers that were playing at both times.
 	playing []string
 }
 
-// judge compares the marks at the moment of scaling with those at the moment of going.
-func judge(before map[string]server, gone []server) verdict {
+// classify compares the marks at the time of scaling with those at the time of removal.
+func classify(before map[string]server, gone []server) verdict {
 	var v verdict
 	for _, s := range gone {
 		switch {
@@ -131,7 +130,7 @@ func sorted(servers map[string]server) []server {
 	return list
 }
 
-// writeTable writes a line a server, with note telling something more of each.
+// writeTable writes one line per server, with a note at the end.
 func writeTable(out io.Writer, servers []server, note func(server) string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(table, "    POD\t%s\t%s\tDELETION COST\tMESSAGE\t\n", idleCondition, strings.ToUpper(idleLabel))

@@ -66,16 +66,16 @@ func TestRemovable(t *testing.T) {
 		servers []server
 		want    int
 	}{
-		"none":               {nil, 0},
-		"all play":           {[]server{playingServer("a"), playingServer("b")}, 0},
-		"one idle, to spare": {[]server{playingServer("a"), playingServer("b"), idleServer("c")}, 0},
-		"two idle":           {append(two, idleServer("a"), idleServer("b")), 1},
-		"three idle":         {append(two, idleServer("a"), idleServer("b"), idleServer("c")), 2},
-		"one plays":          {[]server{playingServer("a"), idleServer("b"), idleServer("c")}, 0},
-		"all idle":           {[]server{idleServer("a"), idleServer("b"), idleServer("c")}, 0},
-		"one is not marked":  {append(two, idleServer("a"), idleServer("b"), server{name: "c", ready: true}), 0},
-		"one is not ready":   {append(two, idleServer("a"), idleServer("b"), notReady), 0},
-		"one is on its way":  {append(two, idleServer("a"), idleServer("b"), ending), 0},
+		"none":                             {nil, 0},
+		"all play":                         {[]server{playingServer("a"), playingServer("b")}, 0},
+		"one idle server, kept in reserve": {[]server{playingServer("a"), playingServer("b"), idleServer("c")}, 0},
+		"two idle":                         {append(two, idleServer("a"), idleServer("b")), 1},
+		"three idle":                       {append(two, idleServer("a"), idleServer("b"), idleServer("c")), 2},
+		"one plays":                        {[]server{playingServer("a"), idleServer("b"), idleServer("c")}, 0},
+		"all idle":                         {[]server{idleServer("a"), idleServer("b"), idleServer("c")}, 0},
+		"one is not marked":                {append(two, idleServer("a"), idleServer("b"), server{name: "c", ready: true}), 0},
+		"one is not ready":                 {append(two, idleServer("a"), idleServer("b"), notReady), 0},
+		"one is terminating":               {append(two, idleServer("a"), idleServer("b"), ending), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := removable(test.servers); got != test.want {
@@ -85,7 +85,7 @@ func TestRemovable(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestClassify(t *testing.T) {
 	before := map[string]server{"i": idleServer("i"), "p": playingServer("p")}
 	for name, test := range map[string]struct {
 		gone []server
@@ -99,18 +99,18 @@ func TestJudge(t *testing.T) {
 		"one of either kind": {[]server{idleServer("i"), playingServer("p")}, verdict{idle: []string{"i"}, playing: []string{"p"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := gocmp.Diff(test.want, judge(before, test.gone), gocmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := gocmp.Diff(test.want, classify(before, test.gone), gocmp.AllowUnexported(verdict{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// The board keeps of a pod that ends the marks it ended with, and tells only of marks
-// that changed.
+// TestBoard checks that the board keeps the last marks of terminating pods, and reports only
+// marks that changed.
 func TestBoard(t *testing.T) {
-	var told []string
-	b := newBoard(func(s server) { told = append(told, s.name+" "+s.does()) })
+	var reported []string
+	b := newBoard(func(s server) { reported = append(reported, s.name+" "+s.does()) })
 	old := idleServer("old")
 	old.ending = true
 	b.see(pod(old))
@@ -135,8 +135,8 @@ func TestBoard(t *testing.T) {
 	if diff := gocmp.Diff(map[string]server{"a": ending}, gone, allow); diff != "" {
 		t.Errorf("gone (-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff([]string{"a idle", "a playing", "b playing"}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := gocmp.Diff([]string{"a idle", "a playing", "b playing"}, reported); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 	if got := b.seen(); got != 3 {
 		t.Errorf("%d changes, want 3", got)

@@ -21,32 +21,31 @@ import (
 )
 
 const (
-	// enoughChanges is how many times servers turn idle or playing before the demo
-	// believes that marks follow the games.
+	// enoughChanges is how many changes between idle and playing the demo waits for.
 	enoughChanges = 5
-	// patience is how long the demo waits for any one thing.
+	// patience is the timeout of each step.
 	patience = 2 * time.Minute
-	// look is how often it looks.
+	// look is the polling interval.
 	look = 100 * time.Millisecond
 )
 
-// story is the demo from beginning to end.
+// story runs the steps of the demo.
 type story struct {
 	out       io.Writer
 	clientset kubernetes.Interface
 	objects   client.Client
 	example   *example
-	// watch is how long the marks are shown at least.
+	// watch is the minimum time for which changes of marks are shown.
 	watch time.Duration
-	// kubectl and kubeconfig are what the closing advice names.
+	// kubectl and kubeconfig are used in the suggested commands at the end.
 	kubectl, kubeconfig string
 
 	began time.Time
 	board *board
 }
 
-// play tells the story. It returns an error if a step does not come about in time, or
-// if a server went that was playing.
+// play runs all steps. It returns an error if a step times out, or if a server was removed
+// during a match.
 func (s *story) play(ctx context.Context) error {
 	s.say("Apply the game servers and the PodProbeMarker %s", s.example.marker)
 	if err := s.example.apply(ctx, s.objects); err != nil {
@@ -68,14 +67,14 @@ func (s *story) play(ctx context.Context) error {
 	return s.conclude(before, after)
 }
 
-// ready waits until every server runs.
+// ready waits until every server is ready.
 func (s *story) ready(ctx context.Context) error {
 	s.say("Wait for the servers to run")
 	last := ""
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		d, err := s.clientset.AppsV1().Deployments(s.example.namespace).Get(ctx, s.example.deployment, metav1.GetOptions{})
 		if err != nil {
-			return false, fmt.Errorf("reading the Deployment: %w", err)
+			return false, fmt.Errorf("read deployment: %w", err)
 		}
 		last = fmt.Sprintf("%d of %d ready", d.Status.ReadyReplicas, *d.Spec.Replicas)
 		return d.Status.ObservedGeneration == d.Generation &&
@@ -83,15 +82,15 @@ func (s *story) ready(ctx context.Context) error {
 			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the servers: %s: %w", dash(last), err)
+		return fmt.Errorf("wait for servers: %s: %w", dash(last), err)
 	}
 	fmt.Fprintf(s.out, "    %s\n", last)
 	return nil
 }
 
-// show prints every change of marks until there were enough.
+// show prints every change of marks until there are enough.
 func (s *story) show(ctx context.Context) error {
-	s.say("Watch the marks change. The probe Idle asks each server; the answer becomes marks")
+	s.say("Watch the marks change. The probe Idle checks each server; its result becomes marks")
 	fmt.Fprintf(s.out, "    %-8s %-40s %-8s  %-13s %-16s %-5s %s\n",
 		"TIME", "POD", "NOW", idleCondition, strings.ToUpper(idleLabel), "COST", "MESSAGE")
 	s.began = time.Now()
@@ -113,13 +112,13 @@ func (s *story) show(ctx context.Context) error {
 		return time.Since(s.began) >= s.watch && s.board.seen() >= enoughChanges, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for marks on every pod and %d changes, saw %d: %w", enoughChanges, s.board.seen(), err)
+		return fmt.Errorf("wait for marks on every pod and %d changes, got %d: %w", enoughChanges, s.board.seen(), err)
 	}
 	return nil
 }
 
-// scaleDown waits until there are idle servers to spare, scales the Deployment down by
-// as many, and returns the servers at the moment of scaling and those that went.
+// scaleDown waits until idle servers can be removed, scales the Deployment down by their number,
+// and returns the servers at the time of scaling and those that were removed.
 func (s *story) scaleDown(ctx context.Context) (before map[string]server, gone []server, err error) {
 	s.say("Wait for idle servers, and scale down")
 	remove := 0
@@ -130,14 +129,14 @@ func (s *story) scaleDown(ctx context.Context) (before map[string]server, gone [
 		return remove > 0, nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("waiting for idle servers among playing ones: %w", err)
+		return nil, nil, fmt.Errorf("wait for idle servers among playing ones: %w", err)
 	}
 	replicas := len(before) - remove
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	_, err = s.clientset.AppsV1().Deployments(s.example.namespace).
 		Patch(ctx, s.example.deployment, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
 	if err != nil {
-		return nil, nil, fmt.Errorf("scaling deployment %s: %w", s.example.deployment, err)
+		return nil, nil, fmt.Errorf("scale deployment %s: %w", s.example.deployment, err)
 	}
 	fmt.Fprintf(s.out, "    scaled %s from %d to %d\n", s.example.deployment, len(before), replicas)
 	went := map[string]server{}
@@ -148,54 +147,54 @@ func (s *story) scaleDown(ctx context.Context) (before map[string]server, gone [
 		return len(live) == replicas && len(went) >= remove, nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("waiting for %d servers to go, saw %d: %w", remove, len(went), err)
+		return nil, nil, fmt.Errorf("wait for removal of %d servers, got %d: %w", remove, len(went), err)
 	}
 	s.board.mute()
 	return before, sorted(went), nil
 }
 
-// conclude says what was seen. It returns an error if a server went that was playing.
+// conclude prints the result. It returns an error if a server was removed during a match.
 func (s *story) conclude(before map[string]server, gone []server) error {
-	s.say("The marks at that moment, and who went")
+	s.say("The marks at that time, and the removed servers")
 	wentAs := map[string]string{}
 	for _, v := range gone {
-		wentAs[v.name] = "went, " + v.does()
+		wentAs[v.name] = "removed, " + v.does()
 		if v.isIdle() && !before[v.name].isIdle() {
-			wentAs[v.name] = "went, its match had ended"
+			wentAs[v.name] = "removed, its match had ended"
 		}
 	}
 	err := writeTable(s.out, sorted(before), func(v server) string {
 		if went, isGone := wentAs[v.name]; isGone {
 			return went
 		}
-		return "stayed"
+		return "kept"
 	})
 	if err != nil {
-		return fmt.Errorf("writing: %w", err)
+		return fmt.Errorf("write table: %w", err)
 	}
-	v := judge(before, gone)
+	v := classify(before, gone)
 	if len(v.begun) > 0 {
-		fmt.Fprintf(s.out, "    A match began on %s in the moment between the scaling and the choice of the pods.\n",
+		fmt.Fprintf(s.out, "    A match began on %s between the scaling and the choice of the pods.\n",
 			strings.Join(v.begun, ", "))
 	}
 	if len(v.playing) > 0 {
-		return fmt.Errorf("servers went in the middle of a match: %s", strings.Join(v.playing, ", "))
+		return fmt.Errorf("servers were removed during a match: %s", strings.Join(v.playing, ", "))
 	}
 	if len(v.idle) == 0 {
-		return errors.New("no idle server went")
+		return errors.New("no idle server was removed")
 	}
-	s.say("Seen")
+	s.say("Result")
 	live, _ := s.board.now()
-	fmt.Fprintf(s.out, `    An exec probe ran in every server, and %d times its answer changed a pod's condition, label
-    and deletion cost. Of %d servers %d went, and none of the matches that were on was cut off.
+	fmt.Fprintf(s.out, `    An exec probe ran in every server. Its result changed the condition, label and deletion cost of
+    a pod %d times. Of %d servers, %d were removed, and no match was interrupted.
 `, s.board.seen(), len(before), len(gone))
 	s.advise(slices.Sorted(maps.Keys(live))[0])
 	return nil
 }
 
-// advise prints commands to go on with.
+// advise prints commands to try next.
 func (s *story) advise(pod string) {
-	s.say("Go on with")
+	s.say("Next steps")
 	in := "-n " + s.example.namespace
 	fmt.Fprintf(s.out, "    export KUBECONFIG=%s\n", s.kubeconfig)
 	for _, args := range []string{
@@ -215,7 +214,7 @@ func (s *story) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "\n==> "+format+"\n", args...)
 }
 
-// poll waits until done returns true, for as long as patience lasts.
+// poll waits until done returns true, for at most patience.
 func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, look, patience, true, done)
 }
