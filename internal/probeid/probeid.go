@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probeid gives probes their identity: which probe of which marker, and in
-// which container of which pod. It holds the only codec of the wire form marker#probe.
+// Package probeid defines the identity of probes: the marker and probe, and the pod and
+// container that is probed. It contains the only codec of the wire form marker#probe.
 package probeid
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// separator stands between the two names on the wire. Marker names are DNS subdomains
-// and probe names are refused with a "#" by the CRD, so a name has exactly one.
+// separator separates the two names in the wire form. Neither contains it: marker names
+// are DNS subdomains, and the CRD rejects probe names with a "#".
 const separator = "#"
 
-// ID names one probe of one marker within a namespace.
+// ID identifies one probe of one marker within a namespace.
 type ID struct {
 	// Marker is the name of the PodProbeMarker.
 	Marker string
@@ -29,18 +29,18 @@ type ID struct {
 // String returns the wire form, marker#probe.
 func (id ID) String() string { return id.Marker + separator + id.Probe }
 
-// Parse reads the wire form. It returns an error unless s is two non-empty names
-// around exactly one "#".
+// Parse parses the wire form. It returns an error unless s consists of two non-empty names
+// separated by exactly one "#".
 func Parse(s string) (ID, error) {
 	marker, probe, found := strings.Cut(s, separator)
 	if !found || marker == "" || probe == "" || strings.Contains(probe, separator) {
-		return ID{}, fmt.Errorf("probe name %q: want marker%sprobe", s, separator)
+		return ID{}, fmt.Errorf("probe name: %q is invalid: must be marker%sprobe", s, separator)
 	}
 	return ID{Marker: marker, Probe: probe}, nil
 }
 
-// ContainerKey names one container of one pod for as long as the pod lives. A restarted
-// container keeps it.
+// ContainerKey identifies one container of one pod. It does not change when the container
+// restarts.
 type ContainerKey struct {
 	// PodUID is the pod's UID.
 	PodUID types.UID
@@ -48,8 +48,8 @@ type ContainerKey struct {
 	Name string
 }
 
-// Key names one probe of one container. Results are kept by it, never by container
-// alone.
+// Key identifies one probe of one container. Results are stored by key, because a container
+// can have several probes.
 type Key struct {
 	ContainerKey
 	ID

@@ -14,21 +14,21 @@ func TestParse(t *testing.T) {
 	cases := map[string]struct {
 		in      string
 		want    probeid.ID
-		refused bool
+		wantErr bool
 	}{
-		"two names":       {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
-		"a dotted marker": {in: "my.web#idle", want: probeid.ID{Marker: "my.web", Probe: "idle"}},
-		"no separator":    {in: "idle", refused: true},
-		"no marker":       {in: "#idle", refused: true},
-		"no probe":        {in: "web#", refused: true},
-		"two separators":  {in: "web#idle#2", refused: true},
-		"nothing":         {in: "", refused: true},
+		"two names":      {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"dotted marker":  {in: "my.web#idle", want: probeid.ID{Marker: "my.web", Probe: "idle"}},
+		"no separator":   {in: "idle", wantErr: true},
+		"no marker":      {in: "#idle", wantErr: true},
+		"no probe":       {in: "web#", wantErr: true},
+		"two separators": {in: "web#idle#2", wantErr: true},
+		"empty":          {in: "", wantErr: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := probeid.Parse(tc.in)
-			if refused := err != nil; refused != tc.refused {
-				t.Fatalf("Parse(%q): error %v, refused wanted: %t", tc.in, err, tc.refused)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("Parse(%q): error = %v, want error: %t", tc.in, err, tc.wantErr)
 			}
 			if got != tc.want {
 				t.Errorf("Parse(%q) = %v, want %v", tc.in, got, tc.want)
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzString writes any two names, and reads back those that are names, and no others.
+// FuzzString checks that Parse accepts the wire form of valid names and rejects all others.
 func FuzzString(f *testing.F) {
 	for _, seed := range [][2]string{{"web", "idle"}, {"my.web", "idle"}, {"", "a"}, {"a", ""}, {"a#b", "c"}, {"a", "b#c"}, {"#", "#"}} {
 		f.Add(seed[0], seed[1])
@@ -59,7 +59,7 @@ func FuzzString(f *testing.F) {
 		valid := marker != "" && probe != "" && !strings.Contains(marker+probe, "#")
 		got, err := probeid.Parse(id.String())
 		if (err == nil) != valid || valid && got != id {
-			t.Errorf("Parse(%q) = %+v, %v, want %+v: %t", id.String(), got, err, id, valid)
+			t.Errorf("Parse(%q) = %+v, %v, want %+v, valid: %t", id.String(), got, err, id, valid)
 		}
 	})
 }

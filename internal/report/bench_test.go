@@ -12,9 +12,8 @@ import (
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
-// BenchmarkDecide decides on the report of a node with 30 pods of 3 probes, one of which
-// has another state than was reported. The floor is the encoding of that report, without
-// which it can't be written.
+// BenchmarkDecide decides on the report of a node with 30 pods and 90 probes, one of which
+// has changed. It compares with the encoding of the report, which every write requires.
 func BenchmarkDecide(b *testing.B) {
 	plan := report.Plan{Generation: 1}
 	states := report.States{}

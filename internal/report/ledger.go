@@ -13,7 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// entryID identifies a probe as a status does: without its container.
+// entryID identifies a probe in a status, which does not contain the container.
 type entryID struct {
 	podUID types.UID
 	// name is the wire form, marker#probe.
@@ -22,31 +22,31 @@ type entryID struct {
 
 func entryOfKey(key probeid.Key) entryID { return entryID{podUID: key.PodUID, name: key.String()} }
 
-// Ledger is what has been reported. It is a value: its methods return another and leave
-// it as it was.
+// Ledger records what has been reported. It is immutable: its methods return a new ledger.
 type Ledger struct {
 	status    v1alpha1.NodePodProbeStatus
 	entries   map[entryID]v1alpha1.ContainerProbeState
 	messageAt map[entryID]time.Time
-	// told are the states that events have spoken of, or need not.
-	told map[entryID]v1alpha1.ProbeState
+	// announced are the states that need no event: there was one, or they were reported
+	// before the agent started.
+	announced map[entryID]v1alpha1.ProbeState
 }
 
-// Read starts a ledger from the status that an agent finds at its start. Its states are
-// no news.
+// Read returns the ledger of an agent that starts with a stored status. The states in the
+// status need no event.
 func Read(status v1alpha1.NodePodProbeStatus) Ledger {
 	entries := index(status)
-	return Ledger{status: status, entries: entries, told: statesOf(entries)}
+	return Ledger{status: status, entries: entries, announced: statesOf(entries)}
 }
 
-// Adopt returns the ledger after somebody else has changed or emptied the status: what
-// stands there now is compared with, but is no news about any probe.
+// Adopt returns the ledger after another client has changed or removed the status. Decide
+// compares with the new status, but it does not change which states need an event.
 func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
 	l.status, l.entries = status, index(status)
 	return l
 }
 
-// Wrote returns the ledger after status has been written at now.
+// Wrote returns the ledger after a write of the status.
 func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger {
 	entries := index(status)
 	messageAt := make(map[entryID]time.Time, len(entries))
@@ -60,15 +60,15 @@ func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger 
 		}
 		messageAt[id] = now
 	}
-	return Ledger{status: status, entries: entries, messageAt: messageAt, told: statesOf(entries)}
+	return Ledger{status: status, entries: entries, messageAt: messageAt, announced: statesOf(entries)}
 }
 
-// Status returns what stands reported.
+// Status returns the reported status.
 func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 
-// MessageDue returns when a probe's message may be reported again while its state stays
-// as reported. Where the state has left and come back since, at transition, that is at
-// once: within one second, the times on the wire don't tell the one state from the other.
+// MessageDue returns when a changed message of a probe may be reported while the state stays
+// the same. If the state has changed and changed back since the last report, at transition,
+// the message is due immediately: within a second, reported times do not show the change.
 func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
 	at, found := l.messageAt[entryOfKey(key)]
 	if !found || transition.After(at) {
@@ -77,7 +77,7 @@ func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
 	return at.Add(MessageInterval)
 }
 
-// Event is a change of a reported state that the pod's users are told of.
+// Event is a change of a reported state that causes an event for the pod.
 type Event struct {
 	// Pod is the planned pod.
 	Pod *v1alpha1.PodProbe
@@ -85,12 +85,12 @@ type Event struct {
 	Probe *v1alpha1.ContainerProbe
 	// State is Succeeded or Failed.
 	State v1alpha1.ProbeState
-	// Message is the one reported with it.
+	// Message is the message that was reported with the state.
 	Message string
 }
 
-// Events returns what status, once written, changes in the states reported before, in
-// the plan's order. Unknown is no event, and neither is a state that is reported again.
+// Events returns the events of a status that has been written, in the order of the plan.
+// Unknown causes no event, and neither does a state that is reported again.
 func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
 	entries := index(status)
 	var events []Event
@@ -99,7 +99,7 @@ func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
 		for j := range pod.Probes {
 			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
 			entry, found := entries[id]
-			if !found || entry.State == l.told[id] || entry.State == v1alpha1.ProbeUnknown {
+			if !found || entry.State == l.announced[id] || entry.State == v1alpha1.ProbeUnknown {
 				continue
 			}
 			events = append(events, Event{Pod: pod, Probe: &pod.Probes[j], State: entry.State, Message: entry.Message})
@@ -108,8 +108,8 @@ func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
 	return events
 }
 
-// SameStates tells whether two statuses report the same of the same probes. It leaves
-// out the fields that are Seamark's own, which an API server with upstream's CRDs drops.
+// SameStates reports whether two statuses have equal states of the same probes. It ignores
+// the fields that Seamark adds, because an API server with the CRDs of OpenKruise drops them.
 func SameStates(a, b v1alpha1.NodePodProbeStatus) bool {
 	return maps.EqualFunc(index(a), index(b), func(x, y v1alpha1.ContainerProbeState) bool {
 		return x.State == y.State && x.Message == y.Message &&

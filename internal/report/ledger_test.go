@@ -22,15 +22,15 @@ func TestEvents(t *testing.T) {
 		status v1alpha1.NodePodProbeStatus
 		want   []string
 	}{
-		"the first result":                     {report.Read(status()), after(failed, "no"), []string{"Failed no"}},
-		"a transition":                         {report.Read(before), after(failed, "no"), []string{"Failed no"}},
-		"to Unknown":                           {report.Read(before), after(unknown, ""), nil},
-		"from Unknown":                         {report.Read(before).Wrote(at(1), after(unknown, "")), after(succeeded, "ok"), []string{"Succeeded ok"}},
-		"only the message":                     {report.Read(before), after(succeeded, "fine"), nil},
-		"a restored state":                     {report.Read(before), before, nil},
-		"a state that somebody else took away": {report.Read(before).Adopt(status()), after(succeeded, "ok"), nil},
-		"a transition behind a foreign edit":   {report.Read(before).Adopt(status()), after(failed, "no"), []string{"Failed no"}},
-		"the state leaves":                     {report.Read(before), status(), nil},
+		"first result":                    {report.Read(status()), after(failed, "no"), []string{"Failed no"}},
+		"transition":                      {report.Read(before), after(failed, "no"), []string{"Failed no"}},
+		"to Unknown":                      {report.Read(before), after(unknown, ""), nil},
+		"from Unknown":                    {report.Read(before).Wrote(at(1), after(unknown, "")), after(succeeded, "ok"), []string{"Succeeded ok"}},
+		"message only":                    {report.Read(before), after(succeeded, "fine"), nil},
+		"restored state":                  {report.Read(before), before, nil},
+		"state removed by another client": {report.Read(before).Adopt(status()), after(succeeded, "ok"), nil},
+		"transition after a foreign edit": {report.Read(before).Adopt(status()), after(failed, "no"), []string{"Failed no"}},
+		"state removed":                   {report.Read(before), status(), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,18 +56,18 @@ func TestSameStates(t *testing.T) {
 		other v1alpha1.NodePodProbeStatus
 		want  bool
 	}{
-		"equal":                          {base, true},
-		"without Seamark's own fields":   {stripped, true},
-		"another state":                  {status(podStatus("a", entry("m#p", failed, "ok", 0, 0))), false},
-		"another time":                   {status(podStatus("a", entry("m#p", succeeded, "ok", 1, 0))), false},
-		"a probe more":                   {status(podStatus("a", base.PodProbeStatuses[0].ProbeStates[0], entry("m#q", failed, "", 0, 0))), false},
-		"nothing":                        {status(), false},
-		"the same probe, of another pod": {status(podStatus("b", entry("m#p", succeeded, "ok", 0, 0))), false},
+		"equal":                        {base, true},
+		"without Seamark's own fields": {stripped, true},
+		"different state":              {status(podStatus("a", entry("m#p", failed, "ok", 0, 0))), false},
+		"different time":               {status(podStatus("a", entry("m#p", succeeded, "ok", 1, 0))), false},
+		"additional probe":             {status(podStatus("a", base.PodProbeStatuses[0].ProbeStates[0], entry("m#q", failed, "", 0, 0))), false},
+		"empty":                        {status(), false},
+		"same probe of another pod":    {status(podStatus("b", entry("m#p", succeeded, "ok", 0, 0))), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := report.SameStates(base, tc.other); got != tc.want {
-				t.Errorf("SameStates is %t, want %t", got, tc.want)
+				t.Errorf("SameStates() = %t, want %t", got, tc.want)
 			}
 		})
 	}

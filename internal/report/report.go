@@ -1,19 +1,19 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report decides what one node's agent says, and when. From the plan in force,
-// the states known and the ledger of what was said before, Decide derives the whole
-// NodePodProbe status and whether it is worth a write.
+// Package report decides what an agent reports, and when. From the plan in force, the
+// current states and the ledger of earlier reports, Decide computes the whole NodePodProbe
+// status and whether to write it now.
 //
 // Its rules:
 //
-//   - the status follows the plan: its order, its pods, its probes, and nothing else;
-//   - a change of state or of the plan is reported at once;
-//   - a message that changes while the state stays, at most once in MessageInterval;
-//   - the time of the last probe alone, at most once in RefreshInterval, and for all
-//     probes of the node together;
-//   - an entry that is not yet due stays as it was reported, whatever else is written, so
-//     that a report of one probe is no news of the others.
+//   - the status contains exactly the pods and probes of the plan, in its order;
+//   - a change of a state or of the plan is reported immediately;
+//   - a message that changes while the state stays the same is reported at most once per
+//     MessageInterval;
+//   - a change of only the time of the last probe is reported at most once per
+//     RefreshInterval, together for all probes of the node;
+//   - an entry that is not due keeps its reported value when other entries are written.
 package report
 
 import (
@@ -29,35 +29,35 @@ import (
 )
 
 const (
-	// MessageInterval is the least time between two reports of one probe that differ in
-	// the message only.
+	// MessageInterval is the minimum time between two reports of a probe that differ only
+	// in the message.
 	MessageInterval = 5 * time.Second
 
-	// RefreshInterval is the least time between two reports of one probe that differ in
-	// the time of the last probe only.
+	// RefreshInterval is the minimum time between two reports of a probe that differ only
+	// in the time of the last probe.
 	RefreshInterval = 10 * time.Minute
 
-	// refreshSlack is how much longer than RefreshInterval a probe may wait for others,
-	// so that one write refreshes them all.
+	// refreshSlack is how long after RefreshInterval a probe waits for other probes, so
+	// that one write refreshes all of them.
 	refreshSlack = time.Minute
 
-	// messageBudget bounds all messages of a node together, in bytes. An object is stored
-	// as a whole and etcd refuses more than 1.5 MiB.
+	// messageBudget is the maximum size of all messages of a node together. An object is
+	// one value in etcd, which rejects values of more than 1.5 MiB.
 	messageBudget = 512 << 10
 
-	// minMessageBytes is left of a message however many there are.
+	// minMessageBytes is what each message may have, even if the budget is exceeded.
 	minMessageBytes = 64
 )
 
-// Plan is what a node's agent has in force.
+// Plan is the plan that is in force on a node.
 type Plan struct {
-	// Generation is the NodePodProbe's.
+	// Generation is the generation of the NodePodProbe.
 	Generation int64
-	// Pods are those of its spec.
+	// Pods are the pods in its spec.
 	Pods []v1alpha1.PodProbe
 }
 
-// Probes returns how many probes the plan has.
+// Probes returns the number of probes in the plan.
 func (p Plan) Probes() int {
 	n := 0
 	for i := range p.Pods {
@@ -66,24 +66,23 @@ func (p Plan) Probes() int {
 	return n
 }
 
-// States are the states known on the node. A probe that has an entry with an empty state
-// has had no result; one that has no entry is not known yet, and what was reported of it
-// stands.
+// States are the current states of the probes on the node. A probe whose state is empty has
+// had no result. A probe without an entry is not known yet and keeps its reported state.
 type States map[probeid.Key]streak.State
 
-// Decision is what to do now.
+// Decision is what to write, and when.
 type Decision struct {
-	// Status is the whole status to be written.
+	// Status is the whole status to write.
 	Status v1alpha1.NodePodProbeStatus
-	// Write is whether it is worth a write now.
+	// Write reports whether to write the status now.
 	Write bool
-	// Next is when to decide again if nothing changes until then, supposing that what
-	// is decided now gets done. Zero if never.
+	// Next is when to decide again if nothing changes until then and this decision is
+	// carried out. It is zero if there is no need to.
 	Next time.Time
 }
 
-// Decide derives the status from plan, ledger and states, and tells whether to write it
-// now. Names of the plan that don't parse are left out.
+// Decide computes the status from the plan, the ledger and the states, and decides whether
+// to write it now. It omits planned probes with an invalid name.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	d := decider{now: now, ledger: ledger, states: states, limit: messageLimit(plan.Probes())}
 	status := v1alpha1.NodePodProbeStatus{
@@ -102,7 +101,7 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	return Decision{Status: status, Write: d.write || !sameShape(&status, &ledger.status), Next: d.next}
 }
 
-// decider goes through the probes of one plan.
+// decider computes the entries of one status.
 type decider struct {
 	now    time.Time
 	ledger Ledger
@@ -134,7 +133,7 @@ func (d *decider) pod(pod *v1alpha1.PodProbe) []v1alpha1.ContainerProbeState {
 	return entries
 }
 
-// probe chooses between what is known of a probe and what was reported of it.
+// probe returns the current or the reported entry of a probe.
 func (d *decider) probe(
 	key probeid.Key, state streak.State, reported v1alpha1.ContainerProbeState, wasReported bool,
 ) v1alpha1.ContainerProbeState {
@@ -161,15 +160,14 @@ func (d *decider) probe(
 	return reported
 }
 
-// again asks for another decision at a time.
+// again schedules another decision.
 func (d *decider) again(at time.Time) {
 	if d.next.IsZero() || at.Before(d.next) {
 		d.next = at
 	}
 }
 
-// Restore reads back the states that status reports of the planned probes: those that an
-// agent starts from.
+// Restore returns the reported states of the planned probes. An agent starts from them.
 func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
 	reported := index(status)
 	states := States{}
@@ -196,7 +194,7 @@ func isState(s v1alpha1.ProbeState) bool {
 	return s == v1alpha1.ProbeSucceeded || s == v1alpha1.ProbeFailed || s == v1alpha1.ProbeUnknown
 }
 
-// entryOf writes a state as it goes on the wire, where times are whole seconds.
+// entryOf returns the entry of a state. Its times are whole seconds.
 func entryOf(name string, state streak.State, limit int) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
 		Name:               name,
@@ -214,13 +212,13 @@ func wireTime(t time.Time) metav1.Time {
 	return metav1.NewTime(t.Truncate(time.Second))
 }
 
-// messageLimit returns how many bytes each of n messages may have. On most nodes that is
-// more than a message ever has.
+// messageLimit returns the maximum length of each of n messages. On most nodes it is higher
+// than the length of any message.
 func messageLimit(n int) int {
 	return max(messageBudget/max(n, 1), minMessageBytes)
 }
 
-// sameShape tells whether two statuses speak of the same plan and of the same probes in
+// sameShape reports whether two statuses have the same generation and the same probes in
 // the same order.
 func sameShape(a, b *v1alpha1.NodePodProbeStatus) bool {
 	if a.ObservedGeneration != b.ObservedGeneration || a.Pods != b.Pods || a.Probes != b.Probes ||

@@ -26,7 +26,7 @@ const (
 	unknown   = v1alpha1.ProbeUnknown
 )
 
-// at returns the moment s seconds into a test.
+// at returns the time s seconds after the start of a test.
 func at(s float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(s * float64(time.Second)))
 }
@@ -48,7 +48,7 @@ func key(t testing.TB, pod, name string) probeid.Key {
 	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
 }
 
-// known is a state whose probe ran at probed and whose state is from transition on.
+// known returns a state with the times of the last probe and the last transition.
 func known(state v1alpha1.ProbeState, message string, probed, transition float64) streak.State {
 	return streak.State{State: state, Message: message, LastProbe: at(probed), LastTransition: at(transition)}
 }
@@ -64,7 +64,7 @@ func podStatus(name string, entries ...v1alpha1.ContainerProbeState) v1alpha1.Po
 	return v1alpha1.PodProbeStatus{Name: name, Namespace: "games", UID: "uid-" + name, ProbeStates: entries}
 }
 
-// status is the report of a plan of generation 1 with one pod that has one probe.
+// status returns the status of a plan of generation 1 with one pod and one probe.
 func status(pods ...v1alpha1.PodProbeStatus) v1alpha1.NodePodProbeStatus {
 	return v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, Pods: 1, Probes: 1, PodProbeStatuses: pods}
 }
@@ -81,92 +81,92 @@ func TestDecideOneProbe(t *testing.T) {
 		now    float64
 		want   report.Decision
 	}{
-		"nothing known and nothing reported": {
+		"not known, not reported": {
 			ledger: report.Read(status()),
 			want:   report.Decision{Status: status()},
 		},
-		"not known yet: the report stands": {
+		"not known, reported": {
 			ledger: report.Read(before),
 			want:   report.Decision{Status: before},
 		},
-		"known to have no result: the report goes": {
+		"no result, reported": {
 			ledger: report.Read(before),
 			state:  &streak.State{},
 			want:   report.Decision{Status: status(), Write: true},
 		},
-		"the first result is reported at once": {
+		"first result": {
 			ledger: report.Read(status()),
 			state:  new(known(failed, "no", 1.7, 1.7)),
 			now:    1.7,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", failed, "no", 1, 1))), Write: true},
 		},
-		"nothing new": {
+		"no change": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "ok", 0, 0)),
 			now:    3600,
 			want:   report.Decision{Status: before},
 		},
-		"a transition is reported at once": {
+		"transition": {
 			ledger: report.Read(status()).Wrote(at(0), before),
 			state:  new(known(failed, "no", 1, 1)),
 			now:    1,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", failed, "no", 1, 1))), Write: true},
 		},
-		"a state that left and came back since the last report": {
+		"state changed and changed back": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "ok", 3, 3)),
 			now:    3,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "ok", 3, 3))), Write: true},
 		},
-		"a message soon after the last waits": {
+		"message within the interval": {
 			ledger: report.Read(status()).Wrote(at(0), before),
 			state:  new(known(succeeded, "fine", 3, 0)),
 			now:    3,
 			want:   report.Decision{Status: before, Next: at(5)},
 		},
-		"the message of a state that left and came back within a second does not wait": {
+		"message of a state that changed and changed back within a second": {
 			ledger: report.Read(status()).Wrote(at(0.5), before),
 			state:  new(known(succeeded, "fine", 0.9, 0.9)),
 			now:    0.9,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 0, 0))), Write: true},
 		},
-		"a message is reported after its interval": {
+		"message after the interval": {
 			ledger: report.Read(status()).Wrote(at(0), before),
 			state:  new(known(succeeded, "fine", 4, 0)),
 			now:    5,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 4, 0))), Write: true},
 		},
-		"the first message after an agent's start does not wait": {
+		"first message after an agent restart": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "fine", 1, 0)),
 			now:    1,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 1, 0))), Write: true},
 		},
-		"a write that changed nothing of the probe does not renew its wait": {
+		"message after a write of other probes": {
 			ledger: report.Read(status()).Wrote(at(0), before).Wrote(at(4), before),
 			state:  new(known(succeeded, "fine", 5, 0)),
 			now:    5,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 5, 0))), Write: true},
 		},
-		"the probe time alone waits ten minutes": {
+		"probe time before the refresh interval": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "ok", 599, 0)),
 			now:    599,
 			want:   report.Decision{Status: before},
 		},
-		"then it goes along with others": {
+		"probe time after the refresh interval": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "ok", 601, 0)),
 			now:    601,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "ok", 601, 0)))},
 		},
-		"and is written by itself after another minute": {
+		"probe time after the refresh interval and slack": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "ok", 660, 0)),
 			now:    660,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "ok", 660, 0))), Write: true},
 		},
-		"a new generation of the plan is reported at once": {
+		"new generation": {
 			ledger: report.Read(v1alpha1.NodePodProbeStatus{Pods: 1, Probes: 1}),
 			want:   report.Decision{Status: status(), Write: true},
 		},
@@ -179,30 +179,30 @@ func TestDecideOneProbe(t *testing.T) {
 			}
 			got := report.Decide(at(tc.now), onePlan(), tc.ledger, states)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
+				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDecideFollowsThePlan(t *testing.T) {
+func TestDecideFollowsPlan(t *testing.T) {
 	reported := report.Read(v1alpha1.NodePodProbeStatus{
 		ObservedGeneration: 1, Pods: 3, Probes: 4,
 		PodProbeStatuses: []v1alpha1.PodProbeStatus{
-			podStatus("left", entry("m#p", succeeded, "ok", 0, 0)),
+			podStatus("removed", entry("m#p", succeeded, "ok", 0, 0)),
 			podStatus("b", entry("m#gone", succeeded, "ok", 0, 0), entry("m#p", succeeded, "ok", 0, 0)),
 			podStatus("a", entry("m#p", succeeded, "ok", 0, 0)),
 		},
 	})
 	plan := report.Plan{Generation: 2, Pods: []v1alpha1.PodProbe{
-		podPlan("a", "m#p", "bad name", "m#new"), podPlan("b", "m#p"), podPlan("quiet", "m#p"),
+		podPlan("a", "m#p", "bad name", "m#new"), podPlan("b", "m#p"), podPlan("pending", "m#p"),
 	}}
 	states := report.States{
-		key(t, "a", "m#p"):     known(succeeded, "ok", 90, 0),
-		key(t, "a", "m#new"):   known(failed, "no", 90, 90),
-		key(t, "b", "m#p"):     known(succeeded, "ok", 90, 0),
-		key(t, "left", "m#p"):  known(succeeded, "ok", 90, 0),
-		key(t, "quiet", "m#p"): {},
+		key(t, "a", "m#p"):       known(succeeded, "ok", 90, 0),
+		key(t, "a", "m#new"):     known(failed, "no", 90, 90),
+		key(t, "b", "m#p"):       known(succeeded, "ok", 90, 0),
+		key(t, "removed", "m#p"): known(succeeded, "ok", 90, 0),
+		key(t, "pending", "m#p"): {},
 	}
 	got := report.Decide(at(90), plan, reported, states)
 	want := report.Decision{Write: true, Status: v1alpha1.NodePodProbeStatus{
@@ -213,13 +213,13 @@ func TestDecideFollowsThePlan(t *testing.T) {
 		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("decision (-want +got):\n%s", diff)
+		t.Errorf("Decide() (-want +got):\n%s", diff)
 	}
 }
 
-// A node whose probes only ever succeed is refreshed by one write in about ten minutes,
-// however many probes it has and however their times are spread.
-func TestRefreshesGoTogether(t *testing.T) {
+// TestOneWriteRefreshesAllProbes checks that a node without transitions is refreshed by one
+// write in about ten minutes, although its probes run at different times.
+func TestOneWriteRefreshesAllProbes(t *testing.T) {
 	const pods, period, hours = 50, 10, 2
 	plan := report.Plan{Generation: 1}
 	states := report.States{}
@@ -238,13 +238,13 @@ func TestRefreshesGoTogether(t *testing.T) {
 			writes++
 		}
 	}
-	// Ten for the first states as they come, then one in each eleven minutes.
+	// Ten writes for the first states, then one every eleven minutes.
 	if most := 10 + hours*60/10; writes > most || writes < hours*60/12 {
-		t.Errorf("%d writes in %d quiet hours, want at most %d", writes, hours, most)
+		t.Errorf("%d writes in %d hours without transitions, want at most %d", writes, hours, most)
 	}
 }
 
-func TestMessagesShareABudget(t *testing.T) {
+func TestMessagesShareBudget(t *testing.T) {
 	plan, states := report.Plan{Generation: 1}, report.States{}
 	long := strings.Repeat("é", 512)
 	for i := range 3000 {
@@ -257,16 +257,16 @@ func TestMessagesShareABudget(t *testing.T) {
 	for _, pod := range d.Status.PodProbeStatuses {
 		message := pod.ProbeStates[0].Message
 		if message == "" || !utf8.ValidString(message) {
-			t.Fatalf("message %q of %s", message, pod.Name)
+			t.Fatalf("message of %s = %q, want valid UTF-8", pod.Name, message)
 		}
 		total += len(message)
 	}
 	if total > 512<<10 {
-		t.Errorf("%d bytes of messages", total)
+		t.Errorf("messages have %d bytes, want at most %d", total, 512<<10)
 	}
 	ledger := report.Read(v1alpha1.NodePodProbeStatus{}).Wrote(at(1), d.Status)
 	if again := report.Decide(at(20), plan, ledger, states); again.Write {
-		t.Error("a shortened message counts as changed")
+		t.Error("Write = true for a truncated message, want false")
 	}
 }
 
@@ -277,6 +277,6 @@ func TestRestore(t *testing.T) {
 		podStatus("b", entry("m#r", failed, "no", 5, 1)),
 	))
 	if diff := cmp.Diff(report.States{key(t, "a", "m#p"): known(succeeded, "ok", 5, 1)}, got); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
+		t.Errorf("Restore() (-want +got):\n%s", diff)
 	}
 }
