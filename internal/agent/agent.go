@@ -1,13 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent assembles the node side of Seamark: it follows the plan in the one
-// NodePodProbe of its node, has the worker run it, and reports the states in the object's
-// status and their changes in events on the pods.
+// Package agent assembles the node side of Seamark. It watches the NodePodProbe of its node,
+// runs the plan in it with a worker, reports the states in its status, and reports
+// transitions as events of the pods.
 //
-// Of the API server it needs to get, list and watch nodepodprobes, to patch
-// nodepodprobes/status, and to create and patch events; nothing else, and nothing of pods
-// or nodes.
+// In the API it may only get, list and watch nodepodprobes, patch nodepodprobes/status, and
+// create and patch events. It has no access to pods or nodes.
 package agent
 
 import (
@@ -34,49 +33,50 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// Options are what an agent needs. Fields are required unless they say otherwise.
+// Options are the dependencies and settings of an agent. Fields are required unless their
+// comment says otherwise.
 type Options struct {
-	// NodeName is the name of the Node, and of the NodePodProbe that is followed.
+	// NodeName is the name of the Node and of its NodePodProbe.
 	NodeName string
-	// Config is how the API server is reached. Its rate limit is not used.
+	// Config is the configuration of the API client. Its rate limit is ignored.
 	Config *rest.Config
 	// Runtime is the node's container runtime. The agent does not close it.
 	Runtime *cri.Client
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
-	// ReportInterval is the least time between the starts of two writes of the report,
-	// more than 0.
+	// ReportInterval is the minimum time between the starts of two writes of the report.
+	// It is greater than 0.
 	ReportInterval time.Duration
-	// Version is what network probes name in their user agent, kube-probe/<version>.
+	// Version is the version in the user agent of network probes, kube-probe/<version>.
 	Version string
 	// Metrics counts what the agent does.
 	Metrics *agentmetrics.Metrics
-	// Gatherer is served at /metrics. It is needed with Listener.
+	// Gatherer is served at /metrics. It is required if Listener is set.
 	Gatherer prometheus.Gatherer
-	// Listener serves /healthz, /readyz and /metrics; nil serves none. The agent closes it.
+	// Listener serves /healthz, /readyz and /metrics. It is optional. The agent closes it.
 	Listener net.Listener
-	// Profiles serves those of net/http/pprof, at /debug/pprof/; nil serves none. They tell
-	// much: it is to listen on loopback. The agent closes it.
+	// Profiles serves net/http/pprof at /debug/pprof/. It is optional. Profiles can contain
+	// confidential data, so it should listen on loopback. The agent closes it.
 	Profiles net.Listener
-	// Rand returns a number in [0,1), by which the first runs after the start are spread.
+	// Rand returns a number in [0,1). It spreads the first runs after the start.
 	Rand func() float64
-	// Log takes what the agent logs. Its lines are to name the node already.
+	// Log is the agent's logger. Its values include the node.
 	Log logr.Logger
 }
 
-// validate tells which field is wrong, and what is allowed.
+// validate returns an error that names the invalid field and the allowed values.
 func (o *Options) validate() error {
 	switch {
 	case o.NodeName == "":
-		return errors.New("node name: empty, want the name of this Node")
+		return errors.New("node name: required value: must be the name of this Node")
 	case o.Config == nil, o.Runtime == nil, o.Metrics == nil, o.Rand == nil:
-		return errors.New("agent options: Config, Runtime, Metrics and Rand are required")
+		return errors.New("agent options: required value: Config, Runtime, Metrics and Rand")
 	case o.ExecConcurrency < 1:
-		return fmt.Errorf("exec concurrency: %d, want at least 1", o.ExecConcurrency)
+		return fmt.Errorf("exec concurrency: %d is invalid: must be at least 1", o.ExecConcurrency)
 	case o.ReportInterval <= 0:
-		return fmt.Errorf("report interval: %s, want more than 0", o.ReportInterval)
+		return fmt.Errorf("report interval: %s is invalid: must be greater than 0", o.ReportInterval)
 	case o.Listener != nil && o.Gatherer == nil:
-		return errors.New("agent options: a Listener needs a Gatherer")
+		return errors.New("agent options: required value: Gatherer, because Listener is set")
 	}
 	return nil
 }
@@ -92,11 +92,11 @@ type Agent struct {
 	worker   *worker.Worker
 	tracker  *cri.Tracker
 
-	// synced is whether all containers of the node are known.
+	// synced reports whether all containers of the node are known.
 	synced atomic.Bool
 }
 
-// New assembles an agent. It returns an error where an option is missing or wrong.
+// New assembles an agent. It returns an error if an option is missing or invalid.
 func New(options Options) (*Agent, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// callbacks hands what the tracker tells on to the worker.
+// callbacks passes the changes of containers to the worker.
 func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Instance) {
@@ -147,14 +147,14 @@ func (a *Agent) callbacks() cri.Callbacks {
 	}
 }
 
-// observe counts a run, and logs it.
+// observe logs and counts a run.
 func (a *Agent) observe(run worker.Run) {
-	a.tell(run)
+	a.logRun(run)
 	a.options.Metrics.Probed(run.Handler, resultOf(run), run.Duration)
 }
 
-// tell logs a run of a planned probe.
-func (a *Agent) tell(run worker.Run) {
+// logRun logs a run of a probe.
+func (a *Agent) logRun(run worker.Run) {
 	log := a.options.Log.V(logging.Runs)
 	if run.Err != nil {
 		log = a.options.Log.V(logging.Decisions)
@@ -164,13 +164,13 @@ func (a *Agent) tell(run worker.Run) {
 	}
 	log = log.WithValues("pod", run.Pod.String(), "probe", run.Key.String(), "container", run.Key.Name)
 	if run.Err != nil {
-		log.Info("Probe told nothing", "reason", run.Err.Error())
+		log.Info("Probe returned no result", "reason", run.Err.Error())
 		return
 	}
 	log.Info("Ran probe", "success", run.Outcome.Success, "streak", run.Streak, "message", run.Outcome.Message, "took", run.Duration)
 }
 
-// resultOf is what the metrics call the run.
+// resultOf returns the result of a run as a label value.
 func resultOf(run worker.Run) agentmetrics.Result {
 	switch {
 	case run.Err != nil && probe.TimedOut(run.Err), run.Outcome.TimedOut:
@@ -184,13 +184,14 @@ func resultOf(run worker.Run) agentmetrics.Result {
 	}
 }
 
-// Run probes and reports until ctx ends. Then it stops probing, writes what is left to be
-// reported, and returns within five seconds. An error says what has failed for good.
+// Run runs and reports probes until ctx ends. Then it stops all probes, writes the last
+// report, and returns within five seconds. It returns an error if a component fails
+// permanently.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(logr.NewContext(ctx, a.options.Log))
 	defer cancel(nil)
 
-	// Reports and events outlive ctx, so that the last states arrive.
+	// Reports and events continue after ctx ends, so that the last states are written.
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	emitter := newEvents(a.sink, a.options.NodeName, a.options.Metrics, a.options.Log.WithName("events"))
 	var parts, reports, emitting sync.WaitGroup
@@ -225,7 +226,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// checks are what readiness means: the plan is in force and the containers are known.
+// checks returns the conditions of readiness: the plan is in force, the containers are
+// known and the runtime is connected.
 func (a *Agent) checks() []check {
 	return []check{
 		{name: "plan", ready: a.follower.synced.Load},
@@ -234,7 +236,7 @@ func (a *Agent) checks() []check {
 	}
 }
 
-// cancelOn ends everything because of an error, if there is one.
+// cancelOn stops all components if there is an error.
 func cancelOn(cancel context.CancelCauseFunc, err error) {
 	if err != nil {
 		cancel(err)

@@ -19,11 +19,11 @@ func TestResultOf(t *testing.T) {
 		run  worker.Run
 		want agentmetrics.Result
 	}{
-		"passed":                {run: worker.Run{Outcome: probe.Outcome{Success: true}}, want: "success"},
-		"failed":                {run: worker.Run{}, want: "failure"},
-		"failed at its timeout": {run: worker.Run{Outcome: probe.Outcome{TimedOut: true}}, want: "timeout"},
-		"broke off":             {run: worker.Run{Err: errors.New("unexpected EOF")}, want: "error"},
-		"broke off at its timeout": {
+		"success": {run: worker.Run{Outcome: probe.Outcome{Success: true}}, want: "success"},
+		"failure": {run: worker.Run{}, want: "failure"},
+		"timeout": {run: worker.Run{Outcome: probe.Outcome{TimedOut: true}}, want: "timeout"},
+		"error":   {run: worker.Run{Err: errors.New("unexpected EOF")}, want: "error"},
+		"timeout as error": {
 			run: worker.Run{Err: fmt.Errorf("read the body: %w", context.DeadlineExceeded)}, want: "timeout",
 		},
 	}

@@ -25,11 +25,11 @@ import (
 const (
 	resource = "nodepodprobes"
 
-	// fieldManager owns the status in the object's managedFields.
+	// fieldManager is the owner of the status in the object's managedFields.
 	fieldManager = "seamark-agent"
 )
 
-// nodeClient reads and reports the one NodePodProbe of a node. That is all it can do.
+// nodeClient watches the NodePodProbe of a node and writes its status.
 type nodeClient struct {
 	rest rest.Interface
 	node string
@@ -38,7 +38,7 @@ type nodeClient struct {
 func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the NodePodProbe types: %w", err)
+		return nil, fmt.Errorf("register NodePodProbe types: %w", err)
 	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion = new(v1alpha1.GroupVersion())
@@ -48,13 +48,14 @@ func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 	config.QPS = -1
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create API client: %w", err)
 	}
 	return &nodeClient{rest: client, node: node}, nil
 }
 
-// reflector returns what keeps store up to the node's object. It is back soon after the
-// API server is: there is one such watch a node and nothing else.
+// reflector returns a reflector that keeps the node's object in store. Its back-off is
+// short, so that the agent reconnects soon after an outage of the API server: it has only
+// one watch.
 func (c *nodeClient) reflector(store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
 	source := cache.NewFilteredListWatchFromClient(c.rest, resource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, c.node).String()
@@ -73,21 +74,20 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patchOf returns the JSON patch that replaces the status of the object with that UID,
-// and of no other: an object made anew under the same name has another plan.
+// patchOf returns the JSON patch that replaces the status. The patch fails if the object
+// was recreated and has a different UID, because its plan may be different.
 func patchOf(uid types.UID, status v1alpha1.NodePodProbeStatus) ([]byte, error) {
 	patch, err := json.Marshal([]operation{
 		{Op: "test", Path: "/metadata/uid", Value: uid},
 		{Op: "add", Path: "/status", Value: status},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode the status: %w", err)
+		return nil, fmt.Errorf("encode status: %w", err)
 	}
 	return patch, nil
 }
 
-// WriteStatus replaces the object's status. It returns the resourceVersion that the
-// object has then.
+// WriteStatus replaces the object's status and returns the new resourceVersion.
 func (c *nodeClient) WriteStatus(ctx context.Context, patch []byte) (string, error) {
 	var written metav1.PartialObjectMetadata
 	raw, err := c.rest.Patch(types.JSONPatchType).Resource(resource).Name(c.node).SubResource("status").
@@ -97,7 +97,7 @@ func (c *nodeClient) WriteStatus(ctx context.Context, patch []byte) (string, err
 		err = json.Unmarshal(raw, &written)
 	}
 	if err != nil {
-		return "", fmt.Errorf("patch the status of NodePodProbe %s: %w", c.node, err)
+		return "", fmt.Errorf("patch status of NodePodProbe %s: %w", c.node, err)
 	}
 	return written.ResourceVersion, nil
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 )
 
-// runtimeTimeout is how long the runtime has to answer when the agent starts.
+// runtimeTimeout bounds the connection to the runtime when the agent starts.
 const runtimeTimeout = 30 * time.Second
 
-// Connect finds the node's container runtime and connects to it. An endpoint that is not
-// empty, unix:///path or a bare path, says where it is; else the well-known sockets are
-// tried. The log says which it is. called is told of each call, as by cri.Dial. The error
-// names what was tried.
+// Connect connects to the node's container runtime and logs its endpoint. The endpoint is
+// unix:///path or a path. If it is empty, Connect tries the well-known sockets. It passes
+// called to cri.Dial, which calls it after each runtime call. The error contains the
+// endpoints that were tried.
 func Connect(ctx context.Context, log logr.Logger, endpoint string, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
@@ -30,6 +30,6 @@ func Connect(ctx context.Context, log logr.Logger, endpoint string, called func(
 	if err != nil {
 		return nil, err
 	}
-	log.Info("Found the container runtime", "endpoint", endpoint)
+	log.Info("Connected to container runtime", "endpoint", endpoint)
 	return client, nil
 }

@@ -30,32 +30,32 @@ import (
 )
 
 const (
-	// eventBurst and eventQPS bound the events of one probe: a burst, then one in ten
-	// seconds. The bound is on each probe, so that many probes of one pod don't take
-	// each other's.
+	// eventBurst and eventQPS limit the events of one probe: a burst, then one every ten
+	// seconds. The limit applies to each probe, so that probes of the same pod do not
+	// affect each other.
 	eventBurst = 25
 	eventQPS   = 0.1
 
-	// eventTimeout bounds one request, and eventTries how often it is tried while the API
-	// server can't answer: for some fifty seconds.
-	eventTimeout = 5 * time.Second
-	eventTries   = 9
+	// eventTimeout bounds one request. eventAttempts is how often a request is sent while
+	// the API server is unavailable, which takes about fifty seconds.
+	eventTimeout  = 5 * time.Second
+	eventAttempts = 9
 
-	// drainTimeout bounds the wait for events when the agent ends.
+	// drainTimeout bounds the wait for queued events when the agent stops.
 	drainTimeout = 500 * time.Millisecond
 
-	// maxQueued bounds the events that wait to be written.
+	// maxQueued is the maximum number of queued events.
 	maxQueued = 10000
 )
 
-// eventSink writes events: the part of a typed client that is needed.
+// eventSink writes events. It is a part of the typed client.
 type eventSink interface {
 	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
 	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
-// events tells the users of pods of changed states, in the background. It has a queue of
-// its own, since the one of client-go's recorder drops what comes in a burst.
+// events writes the events of pods in the background. It has its own queue, because the
+// recorder of client-go drops events of a burst.
 type events struct {
 	node       string
 	correlator *record.EventCorrelator
@@ -67,20 +67,20 @@ type events struct {
 
 	mu    sync.Mutex
 	queue []*corev1.Event
-	// busy is whether an event is being written.
+	// busy reports whether an event is being written.
 	busy bool
-	// stamp is the time that the newest event is named after; no two have the same.
+	// stamp is the time in the name of the newest event. It is unique.
 	stamp time.Time
 }
 
-// newEventSink returns the sink that writes to the API server, without a rate limit of its
-// own.
+// newEventSink returns a sink that writes to the API server without a client-side rate
+// limit.
 func newEventSink(config *rest.Config) (eventSink, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Timeout = -1, eventTimeout
 	client, err := typedcorev1.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for events: %w", err)
+		return nil, fmt.Errorf("create event client: %w", err)
 	}
 	return client.Events(metav1.NamespaceAll), nil
 }
@@ -97,14 +97,14 @@ func newEvents(sink eventSink, node string, metrics *agentmetrics.Metrics, log l
 	}
 }
 
-// spamKey tells apart what is bounded and combined apart: the events of one probe that
-// say the same of it.
+// spamKey returns the key by which events are limited and combined: the pod, container,
+// probe and reason.
 func spamKey(event *corev1.Event) string {
 	probe, _, _ := strings.Cut(event.Message, ":")
 	return strings.Join([]string{string(event.InvolvedObject.UID), event.InvolvedObject.FieldPath, probe, event.Reason}, " ")
 }
 
-// Emit hands over the events of a report that has been written. It does not wait.
+// Emit queues the events of a report that has been written. It does not block.
 func (e *events) Emit(reported []report.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +113,7 @@ func (e *events) Emit(reported []report.Event) {
 		e.queue = append(e.queue, e.eventOf(r, e.stamp))
 	}
 	if dropped := len(e.queue) - maxQueued; dropped > 0 {
-		e.log.Error(nil, "Dropping the oldest events, there are too many", "dropped", dropped)
+		e.log.Error(nil, "Dropped oldest events, the queue is full", "dropped", dropped)
 		e.queue = e.queue[dropped:]
 	}
 	select {
@@ -122,7 +122,7 @@ func (e *events) Emit(reported []report.Event) {
 	}
 }
 
-// eventOf makes an event that is named after the time at.
+// eventOf returns the event of a transition, with the time at in its name.
 func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
@@ -149,7 +149,7 @@ func referenceTo(r report.Event) corev1.ObjectReference {
 	}
 }
 
-// run writes the queued events, one after the other, until ctx ends.
+// run writes the queued events one by one until ctx ends.
 func (e *events) run(ctx context.Context) {
 	for {
 		for event := e.next(); event != nil && ctx.Err() == nil; event = e.next() {
@@ -163,7 +163,7 @@ func (e *events) run(ctx context.Context) {
 	}
 }
 
-// next takes the first event off the queue, or returns nil.
+// next removes and returns the first event of the queue, or nil.
 func (e *events) next() *corev1.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,29 +176,29 @@ func (e *events) next() *corev1.Event {
 	return event
 }
 
-// write brings one event to the API server, as a new one or as a count on one like it. It
-// tries again while there is no answer, and takes a refusal for the last word.
+// write creates an event, or increases the count of an equal one. It retries while the API
+// server is unavailable, but not after a rejection.
 func (e *events) write(ctx context.Context, event *corev1.Event) {
 	result, err := e.correlator.EventCorrelate(event)
 	if err != nil {
-		e.log.Error(err, "Correlating an event", "pod", podOf(event), "event", event.Message)
+		e.log.Error(err, "Failed to correlate event", "pod", podOf(event), "event", event.Message)
 		return
 	}
 	if result.Skip {
 		return
 	}
-	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: eventTries}
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: eventAttempts}
 	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
 		written, err := e.request(ctx, result)
 		if apierrors.IsAlreadyExists(err) {
-			// An earlier try has arrived, though its answer has not.
+			// An earlier attempt succeeded, but its response was lost.
 			return true, nil
 		}
 		if err == nil {
 			e.correlator.UpdateState(written)
 			return true, nil
 		}
-		if refused(err) {
+		if isRejection(err) {
 			return false, err
 		}
 		return false, nil
@@ -209,9 +209,9 @@ func (e *events) write(ctx context.Context, event *corev1.Event) {
 		e.log.V(logging.Writes).Info("Wrote event", "pod", podOf(event), "reason", event.Reason)
 	case ctx.Err() != nil:
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		e.log.V(logging.Writes).Info("Wrote no event, the namespace ends", "pod", podOf(event), "event", event.Message)
+		e.log.V(logging.Writes).Info("Skipped event, the namespace is terminating", "pod", podOf(event), "event", event.Message)
 	default:
-		e.log.Error(err, "Writing an event", "pod", podOf(event), "event", event.Message)
+		e.log.Error(err, "Failed to write event", "pod", podOf(event), "event", event.Message)
 	}
 }
 
@@ -219,9 +219,8 @@ func podOf(event *corev1.Event) string {
 	return event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
 }
 
-// refused tells whether an error is the API server's last word, and not a sign of its
-// distress.
-func refused(err error) bool {
+// isRejection reports whether the API server rejected a request permanently.
+func isRejection(err error) bool {
 	var status *apierrors.StatusError
 	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
 }
@@ -238,8 +237,8 @@ func (e *events) request(ctx context.Context, result *record.EventCorrelateResul
 	return e.sink.CreateWithEventNamespaceWithContext(ctx, event)
 }
 
-// Drain waits until all events handed over are done with, or ctx ends. What is queued
-// then is lost, as it would be in a crash.
+// Drain waits until the queue is empty or ctx ends. Events that are still queued then are
+// lost.
 func (e *events) Drain(ctx context.Context) {
 	const interval = 10 * time.Millisecond
 	_ = wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {

@@ -25,49 +25,49 @@ import (
 	"github.com/seamark-dev/seamark/internal/report"
 )
 
-// archive is an API server's store of events.
-type archive struct {
+// eventStore stores events as the API server does. It returns the errors in fail first.
+type eventStore struct {
 	mu     sync.Mutex
 	events map[string]*corev1.Event
 	fail   []error
 }
 
-func (a *archive) next() error {
-	if len(a.fail) == 0 {
+func (s *eventStore) next() error {
+	if len(s.fail) == 0 {
 		return nil
 	}
-	err := a.fail[0]
-	a.fail = a.fail[1:]
+	err := s.fail[0]
+	s.fail = s.fail[1:]
 	return err
 }
 
-func (a *archive) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.next(); err != nil {
+func (s *eventStore) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.next(); err != nil {
 		return nil, err
 	}
-	a.events[event.Name] = event
+	s.events[event.Name] = event
 	return event, nil
 }
 
-func (a *archive) PatchWithEventNamespaceWithContext(_ context.Context, event *corev1.Event, data []byte) (*corev1.Event, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.next(); err != nil {
+func (s *eventStore) PatchWithEventNamespaceWithContext(_ context.Context, event *corev1.Event, data []byte) (*corev1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.next(); err != nil {
 		return nil, err
 	}
-	stored, found := a.events[event.Name]
+	stored, found := s.events[event.Name]
 	if !found {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, event.Name)
 	}
 	return stored, json.Unmarshal(data, stored)
 }
 
-// lines tells the stored events, in order.
-func (a *archive) lines() []string {
+// lines formats the stored events, sorted.
+func (s *eventStore) lines() []string {
 	var lines []string
-	for _, e := range a.events {
+	for _, e := range s.events {
 		lines = append(lines, fmt.Sprintf("%s/%s %s %s %s x%d", e.InvolvedObject.Name, e.InvolvedObject.FieldPath, e.Type, e.Reason, e.Message, e.Count))
 	}
 	slices.Sort(lines)
@@ -93,58 +93,58 @@ func TestEvents(t *testing.T) {
 	}
 	var flapping []report.Event
 	for i := range 20 {
-		flapping = append(flapping, changed("p", "m#p", []v1alpha1.ProbeState{succeeded, failed}[i%2], "said"))
+		flapping = append(flapping, changed("p", "m#p", []v1alpha1.ProbeState{succeeded, failed}[i%2], "text"))
 	}
 	var busy []report.Event
 	for i := range 100 {
-		busy = append(busy, changed("p", "m#p", []v1alpha1.ProbeState{succeeded, failed}[i%2], "said"))
+		busy = append(busy, changed("p", "m#p", []v1alpha1.ProbeState{succeeded, failed}[i%2], "text"))
 	}
-	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("no"))
+	rejection := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("no"))
 	cases := map[string]struct {
 		fail     []error
 		reported []report.Event
 		want     []string
 	}{
-		"both kinds": {
+		"both reasons": {
 			reported: []report.Event{changed("p", "m#p", succeeded, "ok"), changed("p", "m#q", failed, "")},
 			want: []string{
 				"p/spec.containers{main} Normal KruiseProbeFailed m#q x1",
 				"p/spec.containers{main} Normal KruiseProbeSucceeded m#p: ok x1",
 			},
 		},
-		"many probes of many pods at once": {reported: crowd, want: crowdLines},
-		"what says the same is counted": {
+		"burst of many probes": {reported: crowd, want: crowdLines},
+		"equal events": {
 			reported: flapping,
 			want: []string{
-				"p/spec.containers{main} Normal KruiseProbeFailed m#p: said x10",
-				"p/spec.containers{main} Normal KruiseProbeSucceeded m#p: said x10",
+				"p/spec.containers{main} Normal KruiseProbeFailed m#p: text x10",
+				"p/spec.containers{main} Normal KruiseProbeSucceeded m#p: text x10",
 			},
 		},
-		"a probe that never rests is bounded, and takes nothing from others": {
-			reported: append(slices.Clone(busy), changed("p", "m#q", failed, "quiet")),
+		"rate limit of one probe": {
+			reported: append(slices.Clone(busy), changed("p", "m#q", failed, "other")),
 			want: []string{
-				"p/spec.containers{main} Normal KruiseProbeFailed m#p: said x25",
-				"p/spec.containers{main} Normal KruiseProbeFailed m#q: quiet x1",
-				"p/spec.containers{main} Normal KruiseProbeSucceeded m#p: said x25",
+				"p/spec.containers{main} Normal KruiseProbeFailed m#p: text x25",
+				"p/spec.containers{main} Normal KruiseProbeFailed m#q: other x1",
+				"p/spec.containers{main} Normal KruiseProbeSucceeded m#p: text x25",
 			},
 		},
-		"no answer is tried again": {
+		"connection refused": {
 			fail:     []error{errors.New("refused"), errors.New("refused")},
 			reported: []report.Event{changed("p", "m#p", failed, "no")},
 			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#p: no x1"},
 		},
-		"a try that arrived without an answer is not made twice": {
+		"response lost": {
 			fail:     []error{errors.New("timeout"), apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e")},
 			reported: []report.Event{changed("p", "m#p", failed, "no"), changed("p", "m#q", failed, "no")},
 			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#q: no x1"},
 		},
-		"an API server in distress is tried again": {
+		"API server unavailable": {
 			fail:     []error{apierrors.NewServiceUnavailable("starting"), apierrors.NewInternalError(errors.New("etcd"))},
 			reported: []report.Event{changed("p", "m#p", failed, "no")},
 			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#p: no x1"},
 		},
-		"a refusal is not": {
-			fail:     []error{refusal},
+		"rejection": {
+			fail:     []error{rejection},
 			reported: []report.Event{changed("p", "m#p", failed, "no"), changed("p", "m#q", failed, "no")},
 			want:     []string{"p/spec.containers{main} Normal KruiseProbeFailed m#q: no x1"},
 		},
@@ -152,7 +152,7 @@ func TestEvents(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &archive{events: map[string]*corev1.Event{}, fail: tc.fail}
+				store := &eventStore{events: map[string]*corev1.Event{}, fail: tc.fail}
 				ctx, cancel := context.WithCancel(t.Context())
 				e := newEvents(store, "node", agentmetrics.New(prometheus.NewRegistry()), logr.Discard())
 				done := make(chan struct{})
@@ -170,7 +170,7 @@ func TestEvents(t *testing.T) {
 				for _, event := range store.events {
 					if event.Source.Component != "kruise-daemon-podprobe" || event.Source.Host != "node" ||
 						event.InvolvedObject.Kind != "Pod" || event.InvolvedObject.UID == "" || event.Namespace != "games" {
-						t.Errorf("event %+v", event)
+						t.Errorf("unexpected source or object of event %+v", event)
 					}
 				}
 			})

@@ -20,8 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// absenceGrace is how long the plan stays in force after its object has gone. An object
-// deleted by mistake is made anew within moments, and no state is to be lost by that.
+// absenceGrace is how long the plan stays in force after its object is deleted. An object
+// that is deleted by mistake is recreated soon, and no state must be lost.
 const absenceGrace = 30 * time.Second
 
 // planRunner runs what is planned: a worker.Worker.
@@ -46,14 +46,14 @@ type follower struct {
 	report  planReporter
 	log     logr.Logger
 
-	// synced is whether a first plan is in force, and inForce its generation; probes
-	// counts the probes of the newest.
+	// synced reports whether a plan is in force, and inForce is its generation. probes is
+	// the number of probes in the newest plan.
 	synced          atomic.Bool
 	probes, inForce atomic.Int64
 
-	// started is whether a plan was handed to the runner. uid and plan are those of the
-	// newest one, problems its probes that can never run, and followed the keys of its
-	// tasks, including those that can't run.
+	// started reports whether a plan was passed to the runner. uid and plan belong to the
+	// newest one, problems are its probes that can never run, and followed contains the
+	// keys of its tasks, including those that can't run.
 	started  bool
 	uid      types.UID
 	plan     report.Plan
@@ -71,7 +71,7 @@ func (f *follower) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-grace.C:
-			f.log.Info("Probing stops, the node has no NodePodProbe")
+			f.log.Info("Stopped probing, the node has no NodePodProbe")
 			f.put(nil)
 		case <-f.watched.changed:
 			object := f.watched.get()
@@ -89,8 +89,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// put hands the plan of an object to the runner. The first plan starts from the reported
-// states; for later ones the runner has newer states.
+// put passes the plan of an object to the runner. The first plan starts from the reported
+// states. For later plans, the runner has newer states.
 func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	plan := planOf(object)
 	f.uid = ""
@@ -126,9 +126,9 @@ func planOf(object *v1alpha1.NodePodProbe) report.Plan {
 	return report.Plan{Generation: object.Generation, Pods: object.Spec.PodProbes}
 }
 
-// runnable returns the tasks to run, with the states to start from. A task without a
-// target stays if it has a restored state or was in the plan before: its state can still
-// change, when its container ends.
+// runnable returns the tasks to run, with the states to start from. It keeps a task without
+// a target if the task has a restored state or was in the previous plan, because its state
+// can still change when its container ends.
 func runnable(tasks []worker.Task, restored report.States, before map[probeid.Key]bool) []worker.Task {
 	kept := tasks[:0]
 	for _, task := range tasks {
@@ -147,7 +147,7 @@ func (f *follower) logPlan(plan report.Plan, tasks int, problems []worker.Proble
 	before, after := podsOf(f.plan), podsOf(plan)
 	for uid, pod := range after {
 		if _, known := before[uid]; !known {
-			log.Info("Started to probe pod", "pod", pod.String(), "podUID", string(uid))
+			log.Info("Started probing pod", "pod", pod.String(), "podUID", string(uid))
 		}
 	}
 	for uid, pod := range before {
@@ -174,12 +174,11 @@ func podsOf(plan report.Plan) map[types.UID]types.NamespacedName {
 	return names
 }
 
-// watched holds the newest version of the one object that is watched. It is the store of
-// a reflector.
+// watched stores the newest version of the watched object. It is the store of a reflector.
 type watched struct {
 	mu     sync.Mutex
 	object *v1alpha1.NodePodProbe
-	// changed has a token when the object has changed, or its absence is first known.
+	// changed has a token if the object has changed or is known not to exist.
 	changed chan struct{}
 }
 
@@ -201,10 +200,10 @@ func (w *watched) set(object *v1alpha1.NodePodProbe) {
 	}
 }
 
-// Add takes in a new object.
+// Add stores a new object.
 func (w *watched) Add(object any) error { return w.Update(object) }
 
-// Update takes in a changed object.
+// Update stores a changed object.
 func (w *watched) Update(object any) error {
 	if npp, ok := object.(*v1alpha1.NodePodProbe); ok {
 		w.set(npp)
@@ -212,13 +211,13 @@ func (w *watched) Update(object any) error {
 	return nil
 }
 
-// Delete takes in that the object has gone.
+// Delete removes the object.
 func (w *watched) Delete(any) error {
 	w.set(nil)
 	return nil
 }
 
-// Replace takes in a complete list, of at most one object.
+// Replace stores a complete list, which has at most one object.
 func (w *watched) Replace(objects []any, _ string) error {
 	if len(objects) == 0 {
 		return w.Delete(nil)
@@ -226,5 +225,5 @@ func (w *watched) Replace(objects []any, _ string) error {
 	return w.Update(objects[0])
 }
 
-// Resync does nothing: the follower needs no reminders.
+// Resync does nothing.
 func (w *watched) Resync() error { return nil }

@@ -22,41 +22,41 @@ import (
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
-// audience notes what a follower does, as its runner and its reporter.
-type audience struct {
+// recorder records the calls of a follower, as its runner and its reporter.
+type recorder struct {
 	start time.Time
 	log   []string
 }
 
-func (a *audience) note(format string, args ...any) {
-	a.log = append(a.log, fmt.Sprintf("%s %s", time.Since(a.start), fmt.Sprintf(format, args...)))
+func (r *recorder) note(format string, args ...any) {
+	r.log = append(r.log, fmt.Sprintf("%s %s", time.Since(r.start), fmt.Sprintf(format, args...)))
 }
 
-func (a *audience) SetPlan(probes []worker.Task, inForce func()) {
+func (r *recorder) SetPlan(probes []worker.Task, inForce func()) {
 	line := "run"
 	for _, p := range probes {
 		line += fmt.Sprintf(" %s%s", p.Key.ID, p.Restored.State)
 	}
-	a.note("%s", line)
+	r.note("%s", line)
 	inForce()
 }
 
-func (a *audience) InForce(object *v1alpha1.NodePodProbe) {
+func (r *recorder) InForce(object *v1alpha1.NodePodProbe) {
 	if object == nil {
-		a.note("in force: nothing")
+		r.note("in force: nothing")
 		return
 	}
-	a.note("in force: %s/%d", object.UID, object.Generation)
+	r.note("in force: %s/%d", object.UID, object.Generation)
 }
 
-func (a *audience) Observe(*v1alpha1.NodePodProbe) {}
+func (r *recorder) Observe(*v1alpha1.NodePodProbe) {}
 
 func TestFollower(t *testing.T) {
 	cases := map[string]struct {
 		play func(w *watched)
 		want []string
 	}{
-		"states are restored for the first plan only": {
+		"restored states in first and second plan": {
 			play: func(w *watched) {
 				object := planned("a", 1, "m#p")
 				object.Status = statusOf("m#p", failed)
@@ -68,7 +68,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#pFailed", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2"},
 		},
-		"a state stands while its probe can't be run": {
+		"restored state of an invalid probe": {
 			play: func(w *watched) {
 				object := planned("a", 1, "m#p", "m#q")
 				object.Status = statusOf("m#p", failed)
@@ -83,7 +83,7 @@ func TestFollower(t *testing.T) {
 				"0s run m#pFailed m#q", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2", "2s run m#p m#q", "2s in force: a/3",
 			},
 		},
-		"such a state goes with its probe": {
+		"restored state of an invalid probe that is removed": {
 			play: func(w *watched) {
 				object := planned("a", 1, "m#p")
 				object.Status = statusOf("m#p", failed)
@@ -98,7 +98,7 @@ func TestFollower(t *testing.T) {
 				"0s run m#pFailed", "0s in force: a/1", "1s run m#q", "1s in force: a/2", "2s run m#p", "2s in force: a/3",
 			},
 		},
-		"a changed status is no changed plan": {
+		"status changed": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)
@@ -108,7 +108,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1"},
 		},
-		"no object at the start": {
+		"object created after the start": {
 			play: func(w *watched) {
 				w.set(nil)
 				pass(time.Second)
@@ -116,7 +116,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run", "0s in force: nothing", "1s run m#p", "1s in force: a/1"},
 		},
-		"an object made anew": {
+		"object recreated within the grace period": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)
@@ -127,7 +127,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1", "30s run m#p", "30s in force: b/1"},
 		},
-		"an object that stays away": {
+		"object deleted": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)
@@ -136,7 +136,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing"},
 		},
-		"an object out of sight for a moment": {
+		"object missing for a moment": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)
@@ -147,7 +147,7 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1"},
 		},
-		"what can't be run is left out": {
+		"invalid name": {
 			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
 			want: []string{"0s run m#p m#q", "0s in force: a/1"},
 		},
@@ -155,8 +155,8 @@ func TestFollower(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &audience{start: time.Now()}
-				f := &follower{watched: newWatched(), runner: a, report: a}
+				r := &recorder{start: time.Now()}
+				f := &follower{watched: newWatched(), runner: r, report: r}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -167,15 +167,15 @@ func TestFollower(t *testing.T) {
 				synctest.Wait()
 				cancel()
 				<-done
-				if diff := cmp.Diff(tc.want, a.log); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
+				if diff := cmp.Diff(tc.want, r.log); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 			})
 		})
 	}
 }
 
-// planned is an object with that UID and generation, whose pod has exec probes of those
+// planned returns an object with the UID and generation. Its pod has exec probes with the
 // names.
 func planned(uid types.UID, generation int64, probes ...string) *v1alpha1.NodePodProbe {
 	object := nodePlan()
@@ -189,7 +189,7 @@ func planned(uid types.UID, generation int64, probes ...string) *v1alpha1.NodePo
 	return object
 }
 
-// spec is a probe with its defaults resolved.
+// spec returns a probe with resolved defaults.
 func spec(handler corev1.ProbeHandler) v1alpha1.ContainerProbeSpec {
 	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
 		ProbeHandler: handler, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
@@ -244,21 +244,20 @@ func TestRunnableTasks(t *testing.T) {
 				t.Errorf("followed: %t, want %t", got, want)
 			}
 			if target != tc.target {
-				t.Errorf("target %q, want %q", target, tc.target)
+				t.Errorf("target = %q, want %q", target, tc.target)
 			}
 		})
 	}
 }
 
-// A problem that stays from plan to plan is logged once.
-func TestProblemsAreLoggedOnce(t *testing.T) {
+func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 	var lines []string
-	a := &audience{start: time.Now()}
-	f := &follower{runner: a, report: a, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	r := &recorder{start: time.Now()}
+	f := &follower{runner: r, report: r, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	for generation := range int64(5) {
 		f.put(planned("a", generation, "unnamed"))
 	}
 	if len(lines) != 1 {
-		t.Errorf("logged: %v", lines)
+		t.Errorf("log = %v, want one line", lines)
 	}
 }

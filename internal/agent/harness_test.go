@@ -35,63 +35,64 @@ const (
 	failed    = v1alpha1.ProbeFailed
 )
 
-// desk is a reporter in a synctest bubble, whose API server and event log it is.
-type desk struct {
+// harness runs a reporter in a synctest bubble. It is the reporter's API server and event
+// emitter.
+type harness struct {
 	*reporter
 	t     *testing.T
 	start time.Time
 	stop  func()
 
-	// server guards what follows: the world outside of the reporter.
+	// server guards the state of the API server, which follows.
 	server sync.Mutex
 	object *v1alpha1.NodePodProbe
-	// away makes writes fail, delay makes them take long.
-	away  bool
+	// down makes writes fail, and delay is how long they take.
+	down  bool
 	delay time.Duration
 	log   []string
 }
 
-func newDesk(t *testing.T, object *v1alpha1.NodePodProbe) *desk {
-	d := &desk{t: t, start: time.Now(), object: object}
-	d.reporter = newReporter(d, 100*time.Millisecond, agentmetrics.New(prometheus.NewRegistry()), testr.New(t))
+func newHarness(t *testing.T, object *v1alpha1.NodePodProbe) *harness {
+	h := &harness{t: t, start: time.Now(), object: object}
+	h.reporter = newReporter(h, 100*time.Millisecond, agentmetrics.New(prometheus.NewRegistry()), testr.New(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		d.run(ctx, d)
+		h.run(ctx, h)
 	}()
-	d.stop = func() {
+	h.stop = func() {
 		cancel()
 		<-done
 	}
-	return d
+	return h
 }
 
-// world changes what is outside of the reporter.
-func (d *desk) world(change func()) {
-	d.server.Lock()
-	defer d.server.Unlock()
-	change()
+// withServer calls f while it holds the lock of the API server.
+func (h *harness) withServer(f func()) {
+	h.server.Lock()
+	defer h.server.Unlock()
+	f()
 }
 
-// note adds a line to the log, with the time since the start before it.
-func (d *desk) note(format string, args ...any) {
-	d.log = append(d.log, fmt.Sprintf("%s %s", time.Since(d.start), fmt.Sprintf(format, args...)))
+// note adds a line to the log. It begins with the time since the start.
+func (h *harness) note(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf("%s %s", time.Since(h.start), fmt.Sprintf(format, args...)))
 }
 
 // WriteStatus applies a patch as the API server does.
-func (d *desk) WriteStatus(ctx context.Context, patch []byte) (string, error) {
+func (h *harness) WriteStatus(ctx context.Context, patch []byte) (string, error) {
 	var delay time.Duration
-	d.world(func() { delay = d.delay })
+	h.withServer(func() { delay = h.delay })
 	select {
 	case <-time.After(delay):
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	d.server.Lock()
-	defer d.server.Unlock()
-	if d.away {
-		d.note("refused")
+	h.server.Lock()
+	defer h.server.Unlock()
+	if h.down {
+		h.note("refused")
 		return "", errors.New("connection refused")
 	}
 	var operations []struct {
@@ -101,11 +102,11 @@ func (d *desk) WriteStatus(ctx context.Context, patch []byte) (string, error) {
 	var uid types.UID
 	var status v1alpha1.NodePodProbeStatus
 	if err := errors.Join(json.Unmarshal(patch, &operations), json.Unmarshal(operations[0].Value, &uid), json.Unmarshal(operations[1].Value, &status)); err != nil {
-		d.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	if d.object == nil || d.object.UID != uid {
-		d.note("no such object")
-		return "", errors.New("the test of the UID failed")
+	if h.object == nil || h.object.UID != uid {
+		h.note("no such object")
+		return "", errors.New("UID test failed")
 	}
 	states := ""
 	for _, pod := range status.PodProbeStatuses {
@@ -113,59 +114,59 @@ func (d *desk) WriteStatus(ctx context.Context, patch []byte) (string, error) {
 			states += fmt.Sprintf(" %s=%s(%s)", state.Name, state.State, state.Message)
 		}
 	}
-	d.note("wrote %d:%s", status.ObservedGeneration, states)
-	d.edit(func(object *v1alpha1.NodePodProbe) { object.Status = status })
-	return d.object.ResourceVersion, nil
+	h.note("wrote %d:%s", status.ObservedGeneration, states)
+	h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = status })
+	return h.object.ResourceVersion, nil
 }
 
-// edit replaces the object by a changed copy with another resourceVersion.
-func (d *desk) edit(change func(*v1alpha1.NodePodProbe)) {
-	object := d.object.DeepCopy()
+// edit replaces the object with a changed copy that has a new resourceVersion.
+func (h *harness) edit(change func(*v1alpha1.NodePodProbe)) {
+	object := h.object.DeepCopy()
 	change(object)
 	version, err := strconv.Atoi(object.ResourceVersion)
 	if err != nil {
-		d.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	object.ResourceVersion = strconv.Itoa(version + 1)
-	d.object = object
+	h.object = object
 }
 
-func (d *desk) Emit(reported []report.Event) {
-	d.server.Lock()
-	defer d.server.Unlock()
+func (h *harness) Emit(reported []report.Event) {
+	h.server.Lock()
+	defer h.server.Unlock()
 	for _, e := range reported {
-		d.note("event %s %s", e.Probe.Name, e.State)
+		h.note("event %s %s", e.Probe.Name, e.State)
 	}
 }
 
-// put has the object's plan in force.
-func (d *desk) put() {
+// putInForce puts the plan of the object in force.
+func (h *harness) putInForce() {
 	var object *v1alpha1.NodePodProbe
-	d.world(func() { object = d.object })
-	d.Observe(object)
-	d.InForce(object)
+	h.withServer(func() { object = h.object })
+	h.Observe(object)
+	h.InForce(object)
 }
 
-// see has the reporter see the object as it is stored now.
-func (d *desk) see() {
+// observeStored passes the stored object to the reporter.
+func (h *harness) observeStored() {
 	var object *v1alpha1.NodePodProbe
-	d.world(func() { object = d.object })
-	d.Observe(object)
+	h.withServer(func() { object = h.object })
+	h.Observe(object)
 }
 
-// tell moves a probe to a state now.
-func (d *desk) tell(probe string, state v1alpha1.ProbeState, message string) {
+// transition moves a probe to a state now.
+func (h *harness) transition(probe string, state v1alpha1.ProbeState, message string) {
 	key := keyOf(probe)
-	d.ProbeChanged(worker.Change{
+	h.ProbeChanged(worker.Change{
 		Key:        key,
 		State:      streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
 		Transition: &streak.Transition{To: state, Message: message, At: time.Now()},
 	})
 }
 
-// rerun reports another run of the probe p whose state has stayed since then.
-func (d *desk) rerun(state v1alpha1.ProbeState, since time.Time) {
-	d.ProbeChanged(worker.Change{
+// rerun reports another run of probe p. Its last transition was at since.
+func (h *harness) rerun(state v1alpha1.ProbeState, since time.Time) {
+	h.ProbeChanged(worker.Change{
 		Key: keyOf("p"), State: streak.State{State: state, Message: "ok", LastProbe: time.Now(), LastTransition: since},
 	})
 }
@@ -174,13 +175,13 @@ func keyOf(probe string) probeid.Key {
 	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: probe}}
 }
 
-// pass lets time go by.
+// pass advances the time.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// nodePlan is an object of generation 1 whose pod has the probes m#p, m#q and m#r.
+// nodePlan returns an object of generation 1 whose pod has the probes m#p, m#q and m#r.
 func nodePlan() *v1alpha1.NodePodProbe {
 	pod := v1alpha1.PodProbe{Name: "pod", Namespace: "games", UID: "pod-uid", IP: "10.0.0.1"}
 	for _, name := range []string{"m#p", "m#q", "m#r"} {

@@ -23,58 +23,58 @@ import (
 )
 
 const (
-	// writeTimeout bounds one write, so that a connection that died silently is noticed.
+	// writeTimeout bounds one write, in case the connection is lost without an error.
 	writeTimeout = 10 * time.Second
 
-	// lookInterval is how soon a run that brings nothing but its time is looked at.
-	lookInterval = 30 * time.Second
+	// refreshDelay is when to decide after a run that changed only the time of the probe.
+	refreshDelay = 30 * time.Second
 
-	// repairDelay is how soon a status that somebody else has changed is written again.
+	// repairDelay is when to write again after another client has changed the status.
 	repairDelay = time.Second
 
-	// flushTimeout bounds the last write before the agent ends, and its events.
+	// flushTimeout bounds the last write before the agent stops.
 	flushTimeout = 2 * time.Second
 )
 
 // statusWriter writes the status of the node's object: a nodeClient.
 type statusWriter interface {
-	// WriteStatus sends a patch made by patchOf and returns the new resourceVersion.
+	// WriteStatus sends a patch of patchOf and returns the new resourceVersion.
 	WriteStatus(ctx context.Context, patch []byte) (resourceVersion string, err error)
 }
 
-// eventEmitter tells of changed states: events.
+// eventEmitter writes events: events.
 type eventEmitter interface {
-	// Emit hands over the events of a report that has been written.
+	// Emit queues the events of a report that has been written.
 	Emit(reported []report.Event)
 }
 
-// reporter keeps what is known of the probes and writes it as report.Decide says: the
-// first news at once, then at most one write in an interval. While the API server is away
-// it tries on, always with the newest states.
+// reporter stores the states of the probes and writes them when report.Decide requests it:
+// the first change immediately, then at most one write per interval. While the API server
+// is unavailable it retries, always with the newest states.
 type reporter struct {
 	writer statusWriter
-	// interval is the least time between the starts of two writes.
+	// interval is the minimum time between the starts of two writes.
 	interval time.Duration
 	metrics  *agentmetrics.Metrics
 	log      logr.Logger
-	// wake has a token when wakeAt has moved.
+	// wake has a token if wakeAt has changed.
 	wake chan struct{}
 
 	mu     sync.Mutex
 	plan   report.Plan
 	states report.States
 	ledger report.Ledger
-	// read is whether ledger has been read from an object yet.
+	// read reports whether the ledger was read from an object.
 	read bool
-	// uid is the object whose plan is in force; empty before the first.
+	// uid is the UID of the object whose plan is in force. It is empty before the first.
 	uid types.UID
-	// version is the resourceVersion that ledger speaks of.
+	// version is the resourceVersion that ledger belongs to.
 	version string
-	// observed is what was last seen on the API server, nil if nothing was.
+	// observed is the newest object from the watch, or nil if there is none.
 	observed *v1alpha1.NodePodProbe
-	// writing is whether a write is under way.
+	// writing reports whether a write is in progress.
 	writing bool
-	// wakeAt is when to decide next; zero while nothing is to be decided.
+	// wakeAt is when to decide next. It is zero if no decision is scheduled.
 	wakeAt time.Time
 
 	// Only the writing goroutine uses these.
@@ -90,8 +90,8 @@ func newReporter(writer statusWriter, interval time.Duration, metrics *agentmetr
 	}
 }
 
-// newBackoff spaces the tries while the API server is away. Five seconds at most: what
-// waits is news.
+// newBackoff returns the back-off of failed writes. It is at most five seconds, so that
+// states are written soon after an outage.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 32, Cap: 5 * time.Second}
 }
@@ -114,7 +114,7 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 	case before.Message != change.State.Message:
 		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
 	default:
-		r.wakeBy(now.Add(lookInterval))
+		r.wakeBy(now.Add(refreshDelay))
 	}
 }
 
@@ -137,8 +137,8 @@ func (r *reporter) podName(uid types.UID) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// InForce tells that the plan of object stands, and that all states that the change of
-// plans brought have been told.
+// InForce receives the object whose plan is now in force, after all state changes that the
+// plan causes. It is nil if there is no object.
 func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +157,8 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.wakeBy(time.Now())
 }
 
-// Observe takes in what is stored on the API server. Where it is gone, nothing is
-// written; where somebody else has changed the status, it is repaired.
+// Observe receives the object that is stored on the API server. If there is none, the
+// reporter writes nothing. If another client has changed the status, it writes it again.
 func (r *reporter) Observe(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,12 +170,12 @@ func (r *reporter) Observe(object *v1alpha1.NodePodProbe) {
 	r.repair()
 }
 
-// present tells whether the object whose plan is in force is there to be reported to.
+// present reports whether the object whose plan is in force exists.
 func (r *reporter) present() bool { return r.observed != nil && r.observed.UID == r.uid }
 
-// repair has the status written again where what was last seen on the API server is newer
-// than the last report and tells other states. A write under way may be what was seen, so
-// it is awaited.
+// repair schedules a write if the observed status is newer than the last report and has
+// different states. It does nothing during a write, because the observed status may be the
+// result of that write.
 func (r *reporter) repair() {
 	if r.writing || !r.present() {
 		return
@@ -188,7 +188,7 @@ func (r *reporter) repair() {
 	r.wakeBy(time.Now().Add(repairDelay))
 }
 
-// wakeBy has the next decision made at t at the latest.
+// wakeBy schedules the next decision at t or earlier.
 func (r *reporter) wakeBy(t time.Time) {
 	if !r.wakeAt.IsZero() && !t.Before(r.wakeAt) {
 		return
@@ -200,8 +200,7 @@ func (r *reporter) wakeBy(t time.Time) {
 	}
 }
 
-// run writes reports until ctx ends, and then what is left to be reported. Of each it
-// hands the changes to events.
+// run writes reports, and emits their events, until ctx ends. Then it writes the last report.
 func (r *reporter) run(ctx context.Context, events eventEmitter) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -222,21 +221,21 @@ func (r *reporter) run(ctx context.Context, events eventEmitter) {
 	}
 }
 
-// next returns when to decide.
+// next returns the time of the next decision.
 func (r *reporter) next() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wakeAt
 }
 
-// attempt is one report on its way.
+// attempt is one write of a report.
 type attempt struct {
 	uid    types.UID
 	plan   report.Plan
 	status v1alpha1.NodePodProbeStatus
 }
 
-// decide returns what is to be written now, if anything.
+// decide returns the report to write now. It returns false if there is none.
 func (r *reporter) decide(now time.Time) (attempt, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,7 +254,7 @@ func (r *reporter) decide(now time.Time) (attempt, bool) {
 	return attempt{uid: r.uid, plan: r.plan, status: decision.Status}, decision.Write
 }
 
-// report writes what is due.
+// report writes the report if it is due.
 func (r *reporter) report(ctx context.Context, events eventEmitter) {
 	now := time.Now()
 	a, write := r.decide(now)
@@ -269,7 +268,7 @@ func (r *reporter) report(ctx context.Context, events eventEmitter) {
 		return
 	}
 	if r.failing {
-		r.log.Info("Writing reports again")
+		r.log.Info("Resumed writing reports")
 	}
 	r.failing, r.backoff = false, newBackoff()
 	events.Emit(r.wrote(now, a, version))
@@ -287,11 +286,11 @@ func (r *reporter) write(ctx context.Context, a attempt) (string, error) {
 	return version, err
 }
 
-// failed has the report tried again. Whatever the error is, the newest states are what is
-// to be written; an object that has gone, the watch will tell of.
+// failed schedules another attempt. The kind of error does not matter: the next attempt
+// has the newest states, and the watch reports whether the object was deleted.
 func (r *reporter) failed(ctx context.Context, now time.Time, err error) {
 	if !r.failing && ctx.Err() == nil {
-		r.log.Error(err, "Writing the report, trying on")
+		r.log.Error(err, "Failed to write report, retrying")
 		r.failing = true
 	}
 	r.notBefore = time.Now().Add(r.backoff.Step())
@@ -302,8 +301,8 @@ func (r *reporter) failed(ctx context.Context, now time.Time, err error) {
 	r.wakeBy(now)
 }
 
-// wrote enters a written report and returns what it changed. What was written to an
-// object that has been replaced since is as good as not written.
+// wrote records a written report and returns its events. It ignores a report of an object
+// that has been recreated since.
 func (r *reporter) wrote(now time.Time, a attempt, version string) []report.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,22 +19,22 @@ import (
 
 func TestReporter(t *testing.T) {
 	cases := map[string]struct {
-		play func(d *desk)
+		play func(h *harness)
 		want []string
 	}{
-		"the plan is acknowledged at once": {
-			play: func(d *desk) { d.put() },
+		"plan in force": {
+			play: func(h *harness) { h.putInForce() },
 			want: []string{"0s wrote 1:"},
 		},
-		"the first news at once, what follows together": {
-			play: func(d *desk) {
-				d.put()
+		"transitions in quick succession": {
+			play: func(h *harness) {
+				h.putInForce()
 				pass(time.Second)
-				d.tell("p", succeeded, "ok")
+				h.transition("p", succeeded, "ok")
 				pass(10 * time.Millisecond)
-				d.tell("q", failed, "no")
+				h.transition("q", failed, "no")
 				pass(10 * time.Millisecond)
-				d.tell("r", failed, "no")
+				h.transition("r", failed, "no")
 				pass(time.Second)
 			},
 			want: []string{
@@ -43,16 +43,16 @@ func TestReporter(t *testing.T) {
 				"1.1s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "1.1s event m#q Failed", "1.1s event m#r Failed",
 			},
 		},
-		"with a longer interval, the first news after a pause at once, what follows after it": {
-			play: func(d *desk) {
-				d.interval = 5 * time.Second
-				d.put()
+		"transitions within a longer interval": {
+			play: func(h *harness) {
+				h.interval = 5 * time.Second
+				h.putInForce()
 				pass(10 * time.Second)
-				d.tell("p", succeeded, "ok")
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.tell("q", failed, "no")
+				h.transition("q", failed, "no")
 				pass(time.Second)
-				d.tell("r", failed, "no")
+				h.transition("r", failed, "no")
 				pass(10 * time.Second)
 			},
 			want: []string{
@@ -61,14 +61,14 @@ func TestReporter(t *testing.T) {
 				"15s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
 			},
 		},
-		"news during a slow write go into the next": {
-			play: func(d *desk) {
-				d.put()
+		"transition during a slow write": {
+			play: func(h *harness) {
+				h.putInForce()
 				pass(time.Second)
-				d.world(func() { d.delay = time.Second })
-				d.tell("p", succeeded, "ok")
+				h.withServer(func() { h.delay = time.Second })
+				h.transition("p", succeeded, "ok")
 				pass(500 * time.Millisecond)
-				d.tell("p", failed, "no")
+				h.transition("p", failed, "no")
 				pass(5 * time.Second)
 			},
 			want: []string{
@@ -77,64 +77,64 @@ func TestReporter(t *testing.T) {
 				"3s wrote 1: m#p=Failed(no)", "3s event m#p Failed",
 			},
 		},
-		"a state that has come and gone moves its time, and is no event": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"state changed and changed back": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.world(func() { d.away = true })
-				d.tell("p", failed, "no")
+				h.withServer(func() { h.down = true })
+				h.transition("p", failed, "no")
 				pass(50 * time.Millisecond)
-				d.world(func() { d.away = false })
-				d.tell("p", succeeded, "ok")
+				h.withServer(func() { h.down = false })
+				h.transition("p", succeeded, "ok")
 				pass(5 * time.Second)
-				// The time of the second try has a random part.
-				last := len(d.log) - 1
-				_, d.log[last], _ = strings.Cut(d.log[last], " ")
+				// The time of the second attempt is random.
+				last := len(h.log) - 1
+				_, h.log[last], _ = strings.Cut(h.log[last], " ")
 			},
 			want: []string{
 				"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded",
 				"1s refused", "wrote 1: m#p=Succeeded(ok)",
 			},
 		},
-		"while the API server is away it tries on, and then the newest is written": {
-			play: func(d *desk) {
-				d.put()
+		"API server unavailable": {
+			play: func(h *harness) {
+				h.putInForce()
 				pass(time.Second)
-				d.world(func() { d.away = true })
+				h.withServer(func() { h.down = true })
 				for i := range 30 {
-					d.tell("p", []v1alpha1.ProbeState{succeeded, failed}[i%2], strconv.Itoa(i))
+					h.transition("p", []v1alpha1.ProbeState{succeeded, failed}[i%2], strconv.Itoa(i))
 					pass(time.Second)
 				}
-				tries := len(d.log)
-				d.world(func() { d.log = nil })
-				if tries < 6 || tries > 14 {
-					d.t.Errorf("%d tries in 30 s", tries)
+				attempts := len(h.log)
+				h.withServer(func() { h.log = nil })
+				if attempts < 6 || attempts > 14 {
+					h.t.Errorf("%d attempts in 30 s, want 6 to 14", attempts)
 				}
-				d.world(func() { d.away = false })
+				h.withServer(func() { h.down = false })
 				pass(7 * time.Second)
-				if len(d.log) != 2 {
-					d.t.Fatalf("after the outage: %v", d.log)
+				if len(h.log) != 2 {
+					h.t.Fatalf("log after the outage = %v, want two lines", h.log)
 				}
-				for i, line := range d.log {
-					_, d.log[i], _ = strings.Cut(line, " ")
+				for i, line := range h.log {
+					_, h.log[i], _ = strings.Cut(line, " ")
 				}
 			},
 			want: []string{"wrote 1: m#p=Failed(29)", "event m#p Failed"},
 		},
-		"an object made anew gets all states, and no events": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"object recreated": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.world(func() { d.object = nil })
-				d.Observe(nil)
-				d.tell("q", failed, "no")
+				h.withServer(func() { h.object = nil })
+				h.Observe(nil)
+				h.transition("q", failed, "no")
 				pass(time.Second)
 				object := nodePlan()
 				object.UID = "npp-2"
-				d.world(func() { d.object = object })
-				d.put()
+				h.withServer(func() { h.object = object })
+				h.putInForce()
 				pass(time.Second)
 			},
 			want: []string{
@@ -142,30 +142,30 @@ func TestReporter(t *testing.T) {
 				"2s wrote 1: m#p=Succeeded(ok) m#q=Failed(no)", "2s event m#q Failed",
 			},
 		},
-		"an object that was out of sight for a moment": {
-			play: func(d *desk) {
-				d.put()
+		"object missing for a moment": {
+			play: func(h *harness) {
+				h.putInForce()
 				pass(time.Second)
-				d.Observe(nil)
-				d.tell("p", failed, "no")
+				h.Observe(nil)
+				h.transition("p", failed, "no")
 				pass(time.Second)
-				d.see()
+				h.observeStored()
 				pass(time.Second)
 			},
 			want: []string{"0s wrote 1:", "2s wrote 1: m#p=Failed(no)", "2s event m#p Failed"},
 		},
-		"a foreign edit is repaired, and is no event": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"foreign edit": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.see()
-				d.world(func() {
-					d.edit(func(object *v1alpha1.NodePodProbe) { object.Status.PodProbeStatuses[0].ProbeStates[0].State = failed })
+				h.observeStored()
+				h.withServer(func() {
+					h.edit(func(object *v1alpha1.NodePodProbe) { object.Status.PodProbeStatuses[0].ProbeStates[0].State = failed })
 				})
-				d.see()
+				h.observeStored()
 				pass(2 * time.Second)
-				d.see()
+				h.observeStored()
 				pass(time.Minute)
 			},
 			want: []string{
@@ -173,41 +173,41 @@ func TestReporter(t *testing.T) {
 				"2s wrote 1: m#p=Succeeded(ok)",
 			},
 		},
-		"an older sight of the object is no edit": {
-			play: func(d *desk) {
-				d.put()
-				before := d.object
-				d.tell("p", succeeded, "ok")
+		"older version of the object": {
+			play: func(h *harness) {
+				h.putInForce()
+				before := h.object
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.Observe(before)
+				h.Observe(before)
 				pass(time.Minute)
 			},
 			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
 		},
-		"a new generation is acknowledged": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"new generation": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				d.world(func() {
-					d.edit(func(object *v1alpha1.NodePodProbe) {
+				h.withServer(func() {
+					h.edit(func(object *v1alpha1.NodePodProbe) {
 						object.Generation = 2
 						object.Spec.PodProbes[0].Probes = object.Spec.PodProbes[0].Probes[1:]
 					})
 				})
-				d.put()
-				d.ProbeGone(keyOf("p"))
+				h.putInForce()
+				h.ProbeGone(keyOf("p"))
 				pass(time.Second)
 			},
 			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded", "1s wrote 2:"},
 		},
-		"what is left is written at the end": {
-			play: func(d *desk) {
-				d.put()
+		"transition before the agent stops": {
+			play: func(h *harness) {
+				h.putInForce()
 				pass(time.Second)
-				d.tell("p", succeeded, "ok")
+				h.transition("p", succeeded, "ok")
 				synctest.Wait()
-				d.tell("p", failed, "no")
+				h.transition("p", failed, "no")
 				synctest.Wait()
 			},
 			want: []string{
@@ -215,40 +215,40 @@ func TestReporter(t *testing.T) {
 				"1s wrote 1: m#p=Failed(no)", "1s event m#p Failed",
 			},
 		},
-		"a quiet day is silent": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"no transitions": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				for range 60 {
 					pass(time.Second)
-					d.rerun(succeeded, d.start)
+					h.rerun(succeeded, h.start)
 				}
 			},
 			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
 		},
-		"the time of the probe is refreshed": {
-			play: func(d *desk) {
-				d.put()
-				d.tell("p", succeeded, "ok")
+		"refresh of the probe time": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
 				for range 130 {
 					pass(10 * time.Second)
-					d.rerun(succeeded, d.start)
+					h.rerun(succeeded, h.start)
 				}
-				if len(d.log) != 3 {
-					d.t.Errorf("in 20 minutes: %v", d.log)
+				if len(h.log) != 3 {
+					h.t.Errorf("log after 20 minutes = %v, want three lines", h.log)
 				}
-				d.world(func() { d.log = nil })
+				h.withServer(func() { h.log = nil })
 			},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, nodePlan())
-				tc.play(d)
+				h := newHarness(t, nodePlan())
+				tc.play(h)
 				synctest.Wait()
-				d.stop()
-				if diff := cmp.Diff(tc.want, d.log); diff != "" {
+				h.stop()
+				if diff := cmp.Diff(tc.want, h.log); diff != "" {
 					t.Errorf("log (-want +got):\n%s", diff)
 				}
 			})
@@ -256,20 +256,20 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// A restarted agent that finds its states as they were reported writes nothing.
-func TestRestartIsSilent(t *testing.T) {
+// TestRestartCausesNoWrite restarts an agent whose states are equal to the reported ones.
+func TestRestartCausesNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := newDesk(t, nodePlan())
-		before.put()
-		before.tell("p", succeeded, "ok")
+		before := newHarness(t, nodePlan())
+		before.putInForce()
+		before.transition("p", succeeded, "ok")
 		pass(time.Second)
 		before.stop()
 		if before.object.ResourceVersion == "100" {
-			t.Fatal("nothing was written before the restart")
+			t.Fatal("no write before the restart")
 		}
 
-		after := newDesk(t, before.object)
-		after.put()
+		after := newHarness(t, before.object)
+		after.putInForce()
 		for key, state := range report.Restore(planOf(before.object), before.object.Status) {
 			after.ProbeChanged(worker.Change{Key: key, State: state})
 		}
@@ -278,7 +278,7 @@ func TestRestartIsSilent(t *testing.T) {
 		pass(time.Minute)
 		after.stop()
 		if len(after.log) > 0 {
-			t.Errorf("a restart wrote: %v", after.log)
+			t.Errorf("log after the restart = %v, want none", after.log)
 		}
 	})
 }

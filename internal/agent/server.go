@@ -16,15 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// check is one part of readiness: its name, and whether it is ready.
+// check is one condition of readiness.
 type check struct {
 	name  string
 	ready func() bool
 }
 
-// serve answers on the listener until ctx ends.
-func serve(ctx context.Context, listener net.Listener, answers http.Handler) error {
-	server := &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second}
+// serve serves HTTP on the listener until ctx ends.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -33,7 +33,7 @@ func serve(ctx context.Context, listener net.Listener, answers http.Handler) err
 	return nil
 }
 
-// handler answers /healthz, /readyz and /metrics.
+// handler serves /healthz, /readyz and /metrics.
 func handler(gatherer prometheus.Gatherer, checks []check) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -53,7 +53,7 @@ func handler(gatherer prometheus.Gatherer, checks []check) http.Handler {
 	return mux
 }
 
-// profiles answers /debug/pprof/.
+// profiles serves /debug/pprof/.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -53,7 +53,7 @@ func TestServer(t *testing.T) {
 	expect := func(path string, status int, part string) {
 		t.Helper()
 		if got, body := get(path); got != status || !strings.Contains(body, part) {
-			t.Errorf("%s: %d %q, want %d and %q", path, got, body, status, part)
+			t.Errorf("GET %s: status %d, body %q, want %d and %q", path, got, body, status, part)
 		}
 	}
 	expect("/healthz", http.StatusOK, "ok")
