@@ -11,15 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 )
 
 // hidingProcesses is the number of processes of hiding.
-const hidingProcesses = 4
+const hidingProcesses = 5
 
 // hiding returns a pod that tries to leave processes behind: in the group of its container,
-// in a separate session, and in a probe. Each process writes its PID to a file in the
+// in a separate session, with an empty environment too, and in a probe. Each process writes its PID to a file in the
 // folder. In a manifest, the shell's $$ is written $$$$.
 func hiding(folder string) string {
 	return pod("p", `
@@ -33,6 +34,7 @@ func hiding(folder string) string {
       echo $$$$ >`+folder+`/leader
       sleep 1001 & echo $! >`+folder+`/group
       setsid sh -c 'echo $$$$ >`+folder+`/session; exec sleep 1002' &
+      env -i setsid sh -c 'echo $$$$ >`+folder+`/escaped; exec sleep 1004' &
       while true; do sleep 0.1; done
     readinessProbe:
       timeoutSeconds: 60
@@ -53,6 +55,8 @@ func TestNoProcessSurvivesCrash(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = crash.Process.Kill() })
 	pids := processtest.PIDs(t, folder, hidingProcesses)
+	// A process that has escaped is recorded a moment after its start.
+	<-time.After(500 * time.Millisecond)
 	if err := crash.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

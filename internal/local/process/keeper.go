@@ -7,9 +7,12 @@
 // from a pipe. When the pipe closes, because the keeper was closed or was killed, the
 // reaper kills the remaining processes and removes the run's folder.
 //
-// The keeper sends the reaper the process groups as they start and end. On systems with
-// /proc, the reaper finds processes that have left their group by an environment variable
-// that every process of a run inherits.
+// The keeper sends the reaper the process groups as they start and end. On Linux, two more
+// means find processes that have left their group: an environment variable that every process
+// of a run inherits, and their descent. The keeper makes its program a child subreaper, so
+// that all processes of a run remain its descendants, and sends the reaper those that it
+// finds. If the program is killed, only a process that was started within the last
+// trackInterval, in a session of its own and without the variable, can remain.
 package process
 
 import (
@@ -17,9 +20,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +51,10 @@ type Keeper struct {
 	folder string
 	reaper *exec.Cmd
 	lost   chan struct{}
+	// tracker finds the processes of the run. tracking ends when Close closes done.
+	tracker  *tracker
+	done     chan struct{}
+	tracking sync.WaitGroup
 
 	mu     sync.Mutex
 	pipe   io.WriteCloser
@@ -66,7 +75,9 @@ func NewKeeper(executable string) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create folder of the run: %w", err)
 	}
-	k := &Keeper{folder: folder, reaper: exec.Command(executable, reaperArgument, folder), lost: make(chan struct{})}
+	k := &Keeper{folder: folder, reaper: exec.Command(executable, reaperArgument, folder), lost: make(chan struct{}), done: make(chan struct{})}
+	k.tracker = &tracker{roots: map[int]string{}, notify: k.notifyMember}
+	adoptOrphans()
 	k.reaper.Dir = "/"
 	k.reaper.SysProcAttr = ownSession()
 	if k.pipe, err = k.reaper.StdinPipe(); err == nil {
@@ -80,7 +91,22 @@ func NewKeeper(executable string) (*Keeper, error) {
 		// The exit status does not matter.
 		_ = k.reaper.Wait()
 	}()
+	k.tracking.Go(k.track)
 	return k, nil
+}
+
+// track records the processes of the run until it ends.
+func (k *Keeper) track() {
+	ticker := time.NewTicker(trackInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-k.done:
+			return
+		case <-ticker.C:
+			k.tracker.scan()
+		}
+	}
 }
 
 // Folder returns the absolute path of the run's folder. Close removes it.
@@ -93,17 +119,23 @@ func (k *Keeper) Lost() <-chan struct{} { return k.lost }
 // Close kills the remaining processes and removes the run's folder. It returns when both
 // are done.
 func (k *Keeper) Close() error {
+	k.tracker.scan()
 	k.mu.Lock()
+	if !k.closed {
+		close(k.done)
+	}
 	k.closed = true
 	err := k.pipe.Close()
 	k.mu.Unlock()
+	k.tracking.Wait()
 	<-k.lost
+	defer k.tracker.killStrays()
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close pipe of the reaper: %w", err)
 	}
 	if _, err := os.Stat(k.folder); err == nil {
 		// The reaper was killed before it could do this.
-		sweep(map[int]bool{}, k.folder)
+		sweep(map[int]bool{}, k.tracker.starts(), k.folder)
 		return removeFolder(k.folder)
 	}
 	return nil
@@ -120,6 +152,20 @@ func (k *Keeper) notify(sign string, group int) error {
 		return fmt.Errorf("notify reaper of process group %d: %w", group, err)
 	}
 	return nil
+}
+
+// notifyMember tells the reaper that a process was found (=) or has ended (~).
+func (k *Keeper) notifyMember(pid int, member member, found bool) {
+	sign := "~"
+	if found {
+		sign = "="
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		// Fails only if the reaper has exited, which Lost reports.
+		_, _ = fmt.Fprintf(k.pipe, "%s%d %d\n", sign, pid, member.start)
+	}
 }
 
 // Reaper runs the reaper and exits if the program was started as one. Otherwise it returns
@@ -141,32 +187,41 @@ func reap(pipe io.Reader, folder string) error {
 	if !strings.HasPrefix(filepath.Base(folder), "seamark-local-") {
 		return fmt.Errorf("%q is not the folder of a run", folder)
 	}
-	groups := map[int]bool{}
+	groups, members := map[int]bool{}, map[int]uint64{}
 	lines := bufio.NewScanner(pipe)
 	for lines.Scan() {
-		group, err := strconv.Atoi(strings.TrimLeft(lines.Text(), "+-"))
+		number, start, _ := strings.Cut(strings.TrimLeft(lines.Text(), "+-=~"), " ")
+		pid, err := strconv.Atoi(number)
 		// Signals to -0 would reach the reaper's own group, and signals to -1 all processes.
-		if err != nil || group <= 1 {
+		if err != nil || pid <= 1 {
 			continue
 		}
-		if strings.HasPrefix(lines.Text(), "+") {
-			groups[group] = true
-		} else {
-			delete(groups, group)
+		switch lines.Text()[0] {
+		case '+':
+			groups[pid] = true
+		case '-':
+			delete(groups, pid)
+		case '=':
+			if members[pid], err = strconv.ParseUint(start, 10, 64); err != nil {
+				delete(members, pid)
+			}
+		case '~':
+			delete(members, pid)
 		}
 	}
-	sweep(groups, folder)
+	sweep(groups, members, folder)
 	return removeFolder(folder)
 }
 
-// sweep kills the groups and the processes with the run's variable until there are none.
-func sweep(groups map[int]bool, folder string) {
+// sweep kills the groups, the processes with the run's variable, and the members, which are
+// mapped to when they started, with their descendants, until there are none.
+func sweep(groups map[int]bool, members map[int]uint64, folder string) {
 	for group := range groups {
 		signalGroup(group, syscall.SIGKILL)
 	}
 	deadline := time.Now().Add(sweepTimeout)
 	for time.Now().Before(deadline) {
-		left := carriers(runVariable + "=" + folder)
+		left := append(carriers(runVariable+"="+folder), running(members)...)
 		if len(left) == 0 {
 			return
 		}
@@ -175,6 +230,22 @@ func sweep(groups map[int]bool, folder string) {
 		}
 		<-time.After(sweepInterval)
 	}
+}
+
+// running returns the members that run, and adds their descendants to the members.
+func running(members map[int]uint64) []int {
+	for pid, start := range maps.Clone(members) {
+		if p, ok := stat(pid); !ok || p.start != start || p.zombie {
+			delete(members, pid)
+			continue
+		}
+		for _, p := range descendants(pid) {
+			if !p.zombie {
+				members[p.pid] = p.start
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(members))
 }
 
 // removeFolder removes a run's folder, even if it contains folders without write permission.

@@ -70,8 +70,10 @@ type Exit struct {
 type Process struct {
 	spec Spec
 	pid  int
-	done chan struct{}
-	exit Exit
+	// tracker finds the members of the set.
+	tracker *tracker
+	done    chan struct{}
+	exit    Exit
 
 	// ending is closed when the process ends or is killed, before the rest of its set.
 	ending chan struct{}
@@ -100,12 +102,18 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	err = k.tracker.start(spec.Set, func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	if err != nil {
 		output.abandon()
 		return nil, fmt.Errorf("start %s: %w", spec.Command[0], cause(err))
 	}
 	output.follow()
-	p := &Process{spec: spec, pid: cmd.Process.Pid, done: make(chan struct{}), ending: make(chan struct{})}
+	p := &Process{spec: spec, pid: cmd.Process.Pid, tracker: k.tracker, done: make(chan struct{}), ending: make(chan struct{})}
 	err = k.notify("+", p.pid)
 	if err != nil {
 		p.Kill()
@@ -151,6 +159,7 @@ func (p *Process) free(wait func()) {
 	defer p.mu.Unlock()
 	p.kill()
 	p.freed = true
+	p.tracker.ended(p.pid)
 	wait()
 }
 
@@ -161,7 +170,7 @@ func (p *Process) left() bool {
 		signalGroup(p.pid, syscall.SIGKILL)
 		return true
 	}
-	return p.spec.Leads && killSet(p.spec.Set)
+	return p.spec.Leads && p.killSet()
 }
 
 // cause returns the error of the system without the path that the caller names anyway.
@@ -204,15 +213,20 @@ func (p *Process) Kill() {
 
 func (p *Process) kill() {
 	p.end.Do(func() { close(p.ending) })
+	if p.spec.Leads {
+		// The descent of processes is best known before their parents end.
+		p.killSet()
+	}
 	signalGroup(p.pid, syscall.SIGKILL)
 	if p.spec.Leads {
-		killSet(p.spec.Set)
+		p.killSet()
 	}
 }
 
-// killSet kills the processes of a set, and reports whether there were any.
-func killSet(set string) bool {
-	pids := carriers(setVariable + "=" + set)
+// killSet kills the processes of the set, except for the one that leads it, and reports
+// whether there were any.
+func (p *Process) killSet() bool {
+	pids := append(carriers(setVariable+"="+p.spec.Set), p.tracker.of(p.spec.Set)...)
 	for _, pid := range pids {
 		signalProcess(pid, syscall.SIGKILL)
 	}

@@ -242,3 +242,52 @@ func TestLostReportsKilledReaper(t *testing.T) {
 		t.Errorf("folder was not removed: %v", err)
 	}
 }
+
+// escape starts a process that leaves the group, the session and the environment of its
+// parent, and writes its PID to a file.
+func escape(file string) string {
+	return `env -i setsid sh -c 'echo $$ >` + file + `; exec sleep 1000' & `
+}
+
+func TestEscapedProcessEndsWithItsSet(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p, _, _ := run(t, k, escape(file)+"sleep 1; exit 0")
+	pid := processtest.PID(t, file)
+	await(t, p.Done())
+	wantEnded(t, pid)
+}
+
+func TestEscapedProcessEndsWithKill(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p, _, _ := run(t, k, escape(file)+"sleep 1000")
+	pid := processtest.PID(t, file)
+	p.Kill()
+	await(t, p.Done())
+	wantEnded(t, pid)
+}
+
+// The process is orphaned before its descent can be recorded.
+func TestOrphanEndsWithTheRun(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p, _, _ := run(t, k, escape(file)+"exit 0")
+	await(t, p.Done())
+	pid := processtest.PID(t, file)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnded(t, pid)
+}
+
+func TestOrphansDoNotRemainZombies(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	run(t, k, "(sh -c 'echo $$ >"+file+"; exec sleep 0.2' &); exec sleep 1000")
+	stat := filepath.Join("/proc", strconv.Itoa(processtest.PID(t, file)))
+	processtest.Eventually(t, "the orphan is waited for", func() bool {
+		_, err := os.Stat(stat)
+		return os.IsNotExist(err)
+	})
+}

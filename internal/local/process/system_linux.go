@@ -30,22 +30,8 @@ func groupRuns(group int) bool {
 	if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
 		return false
 	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return false
-	}
-	for _, entry := range entries {
-		if _, err := strconv.Atoi(entry.Name()); err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
-		if err != nil {
-			continue
-		}
-		// The fields after the program's name in parentheses are state, parent and group.
-		_, after, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(" "))
-		fields := bytes.Fields(after)
-		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+	for _, pid := range processIDs() {
+		if p, ok := stat(pid); ok && p.group == group && !p.zombie {
 			return true
 		}
 	}
@@ -56,18 +42,13 @@ func groupRuns(group int) bool {
 // in their environment. It skips processes of other users, whose environment can't be
 // read, and zombies, which have none.
 func carriers(variable string) []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
 	self, wanted := os.Getpid(), []byte(variable)
 	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == self {
+	for _, pid := range processIDs() {
+		if pid == self {
 			continue
 		}
-		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 		if err == nil && has(environment, wanted) {
 			pids = append(pids, pid)
 		}

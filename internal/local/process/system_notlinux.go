@@ -13,3 +13,21 @@ func groupRuns(int) bool { return false }
 
 // carriers returns nothing without /proc, so that only process groups are killed.
 func carriers(string) []int { return nil }
+
+// adoptOrphans does nothing: orphans always become children of the first process.
+func adoptOrphans() {}
+
+// ownGroupID returns 0.
+func ownGroupID() int { return 0 }
+
+// waitFor does nothing, because there are no adopted children.
+func waitFor(int) {}
+
+// descendants returns nothing without /proc.
+func descendants(int) []proc { return nil }
+
+// stat returns nothing without /proc.
+func stat(int) (proc, bool) { return proc{}, false }
+
+// belongsToRun is not called, because there are no descendants.
+func belongsToRun(int) bool { return true }
