@@ -3,16 +3,15 @@
 
 // Command crdmerge merges hand-written parts of schemas into generated CRDs.
 //
-// controller-gen makes schemas of Go types and their markers. The types that the API
-// embeds from Kubernetes have no markers, and the values of Go maps can't have any. What
-// they need is written as a part of an OpenAPI schema, in a file of the same name as the
-// CRD's, and merged in:
+// controller-gen generates schemas from Go types and their markers. The types that the API
+// embeds from Kubernetes have no markers, and values of Go maps can't have any. Their part of
+// the OpenAPI schema is in a file with the same name as the CRD, and is merged into it:
 //
 //	crdmerge PARTS-DIR CRD-DIR
 //
-// A part may add to what is generated and may replace descriptions. It must not
-// contradict the rest and must not speak of a property that does not exist, so that it
-// can't outlive a change of the types.
+// A part may extend the generated schema and replace descriptions. It must not contradict the
+// schema and must not contain properties that do not exist, so that it does not become outdated
+// when the types change.
 package main
 
 import (
@@ -42,7 +41,7 @@ func main() {
 func run(parts, crds string) error {
 	paths, err := filepath.Glob(filepath.Join(parts, "*.yaml"))
 	if err != nil {
-		return fmt.Errorf("list the parts in %s: %w", parts, err)
+		return fmt.Errorf("list parts in %s: %w", parts, err)
 	}
 	if len(paths) == 0 {
 		return fmt.Errorf("no *.yaml in %s", parts)
@@ -69,11 +68,11 @@ func mergeFile(partPath, crdPath string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(crdPath, merged, 0o644) //nolint:gosec // The file is for all to read.
+	return os.WriteFile(crdPath, merged, 0o644) //nolint:gosec // The file is public.
 }
 
-// mergeCRD returns the YAML text of the CRD with the part merged into the schema of
-// each of its versions, written in the manner of controller-gen.
+// mergeCRD merges the part into the schema of each version of the CRD, and returns the YAML in
+// the format of controller-gen.
 func mergeCRD(crd, part []byte) ([]byte, error) {
 	var object, addition map[string]any
 	if err := yaml.UnmarshalStrict(crd, &object); err != nil {

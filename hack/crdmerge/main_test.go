@@ -70,7 +70,7 @@ spec:
         type: object
 `,
 		},
-		"what is there already may be said again": {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
+		"accepts equal values": {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
 		"refuses an unknown property":             {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
 		"refuses an unknown part":                 {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
 		"refuses a contradiction":                 {crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts"},
@@ -89,7 +89,7 @@ spec:
 			switch {
 			case test.wantErr != "":
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
-					t.Fatalf("error %v, want one that says %q", err, test.wantErr)
+					t.Fatalf("error %v, want one with %q", err, test.wantErr)
 				}
 			case err != nil:
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // notImperative matches formats of errors that do not begin with the imperative.
-var notImperative = regexp.MustCompile(`^(?i:failed to|can(?:not|'t)|could not|unable to|error) [^"]*%w` +
+var notImperative = regexp.MustCompile(`^(?i:failed to|can(?:not|'t)|could not|unable to) [^"]*%w` +
 	`|^(?:apply|build|connect|creat|decod|delet|find|gett|list|load|look|mak|open|pars|patch|read|remov|runn|sett|start|updat|wait|watch|writ)ing\b[^"]*%w`)
 
 // checkGo checks the string literals of a Go file.

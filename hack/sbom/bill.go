@@ -21,8 +21,8 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// newBill returns the bill of a program of the name and version, whose file has the
-// SHA-256 sum in hexadecimal digits.
+// newBill returns the bill of the program with the name and version, whose file has the SHA-256
+// sum, in hexadecimal digits.
 func newBill(info *debug.BuildInfo, name, version, sum string) (*cyclonedx.BOM, error) {
 	program := cyclonedx.Component{
 		BOMRef: "program", Type: cyclonedx.ComponentTypeApplication, Name: name, Version: version,
@@ -85,7 +85,7 @@ func moduleSum(module *debug.Module) (string, error) {
 	}
 	sum, err := base64.StdEncoding.DecodeString(encoded)
 	if err == nil && len(sum) != sha256.Size {
-		err = errors.New("it is no SHA-256 sum")
+		err = errors.New("not a SHA-256 sum")
 	}
 	if err != nil {
 		return "", fmt.Errorf("module %s %s: hash %q: %w", module.Path, module.Version, module.Sum, err)
@@ -93,7 +93,7 @@ func moduleSum(module *debug.Module) (string, error) {
 	return hex.EncodeToString(sum), nil
 }
 
-// settings returns for what the program is built.
+// settings returns the build settings of the program.
 func settings(info *debug.BuildInfo) *[]cyclonedx.Property {
 	var properties []cyclonedx.Property
 	for _, setting := range info.Settings {

@@ -4,8 +4,8 @@
 // Command sbom writes the bill of materials of a Go program as CycloneDX JSON: the
 // program's own hash, and every module that is linked into it with its version and hash.
 //
-// All of it is what the Go linker has written into the program. There is no time and no
-// random number in it, so that the same program gives the same bytes.
+// All data comes from what the Go linker has written into the program. It contains no time and no
+// random number, so the same program produces the same bytes.
 package main
 
 import (

@@ -21,13 +21,13 @@ import (
 
 const (
 	namespace = "default"
-	// patience bounds each stage.
+	// patience is the timeout of each stage.
 	patience = 10 * time.Minute
-	// page is how many objects a list asks for at a time.
+	// page is the number of objects per list request.
 	page = 500
 )
 
-// cluster plays the users and the agents.
+// cluster acts as the users and the agents.
 type cluster struct {
 	size
 	client client.Client
@@ -37,7 +37,7 @@ type cluster struct {
 
 func (c *cluster) node(i int) string { return fmt.Sprintf("node-%05d", i) }
 
-// fill makes the nodes, pods and markers.
+// fill creates the nodes, pods and markers.
 func (c *cluster) fill(ctx context.Context) error {
 	err := each(ctx, c.nodes, c.clients, func(ctx context.Context, i int) error {
 		return c.create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.node(i)}})
@@ -58,7 +58,7 @@ func (c *cluster) fill(ctx context.Context) error {
 			},
 		}
 		if err := c.client.Status().Update(ctx, pod); err != nil {
-			return fmt.Errorf("let pod %s run: %w", pod.Name, err)
+			return fmt.Errorf("set pod %s to running: %w", pod.Name, err)
 		}
 		return nil
 	})
@@ -80,7 +80,7 @@ func (c *cluster) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// pod is one of the size that pods have: two containers with environment and mounts.
+// pod returns a pod of typical size: two containers with environment and mounts.
 func (c *cluster) pod(i int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -109,8 +109,8 @@ func (c *cluster) pod(i int) *corev1.Pod {
 	return pod
 }
 
-// plansStand waits until the plans hold all pods.
-func (c *cluster) plansStand(ctx context.Context) error {
+// planned waits until the plans contain all pods.
+func (c *cluster) planned(ctx context.Context) error {
 	return c.until(ctx, func(ctx context.Context) (bool, error) {
 		planned := 0
 		err := c.plans(ctx, func(plan *v1alpha1.NodePodProbe) error {
@@ -121,8 +121,8 @@ func (c *cluster) plansStand(ctx context.Context) error {
 	})
 }
 
-// reportAll lets every agent report another state of all its probes, and waits until every
-// pod carries the mark.
+// reportAll reports a different state for all probes of every agent, and waits until every pod
+// has the mark.
 func (c *cluster) reportAll(ctx context.Context) error {
 	c.rounds++
 	state, label := v1alpha1.ProbeSucceeded, "up"
@@ -132,7 +132,7 @@ func (c *cluster) reportAll(ctx context.Context) error {
 	err := each(ctx, c.nodes, c.clients, func(ctx context.Context, i int) error {
 		plan := &v1alpha1.NodePodProbe{}
 		if err := c.client.Get(ctx, client.ObjectKey{Name: c.node(i)}, plan); err != nil {
-			return fmt.Errorf("read the plan of %s: %w", c.node(i), err)
+			return fmt.Errorf("read plan of %s: %w", c.node(i), err)
 		}
 		report(plan, state)
 		if err := c.client.Status().Update(ctx, plan); err != nil {
@@ -151,7 +151,7 @@ func (c *cluster) reportAll(ctx context.Context) error {
 	})
 }
 
-// report writes the state of every planned probe into the status.
+// report writes the state of every planned probe to the status.
 func report(plan *v1alpha1.NodePodProbe, state v1alpha1.ProbeState) {
 	now := metav1.Now()
 	plan.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: plan.Generation}
@@ -170,7 +170,7 @@ func (c *cluster) plans(ctx context.Context, do func(*v1alpha1.NodePodProbe) err
 	for token := ""; ; {
 		list := &v1alpha1.NodePodProbeList{}
 		if err := c.client.List(ctx, list, client.Limit(page), client.Continue(token)); err != nil {
-			return fmt.Errorf("list the plans: %w", err)
+			return fmt.Errorf("list plans: %w", err)
 		}
 		for i := range list.Items {
 			if err := do(&list.Items[i]); err != nil {
@@ -183,10 +183,10 @@ func (c *cluster) plans(ctx context.Context, do func(*v1alpha1.NodePodProbe) err
 	}
 }
 
-// until asks once a second, which costs the API server little beside what is measured.
+// until polls once per second, which is a negligible load on the API server.
 func (c *cluster) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	if err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, done); err != nil {
-		return fmt.Errorf("wait until all of it is so: %w", err)
+		return fmt.Errorf("wait for the condition: %w", err)
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sizing measures what seamark-manager needs for a cluster of a given size: it
-// starts an API server, fills it with nodes, pods and markers, runs the manager, plays the
-// agents, and prints times, memory and CPU time. The table in docs/operating.md is from it.
+// Command sizing measures the resources that seamark-manager needs for a cluster of a given
+// size. It starts an API server, fills it with nodes, pods and markers, runs the manager, acts as
+// the agents, and prints times, memory and CPU time. docs/operating.md shows its output.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// size is what is measured.
+// size is the size of the cluster.
 type size struct {
 	nodes, pods, markers, clients int
 	idle                          time.Duration
@@ -44,7 +44,7 @@ func main() {
 	flag.DurationVar(&s.idle, "idle", 30*time.Second, "how long the idle manager is watched")
 	flag.StringVar(&s.manager, "manager", "bin/seamark-manager", "the program")
 	flag.Parse()
-	// The API server's warnings are no part of what is measured.
+	// Discard the warnings of the API server.
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// measure goes through the life of a cluster and prints a line for each stage.
+// measure runs all stages and prints a line for each.
 func measure(ctx context.Context, s size) (err error) {
 	e, err := env.New()
 	if err != nil {
@@ -81,7 +81,7 @@ func measure(ctx context.Context, s size) (err error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"plans stand", c.plansStand},
+		{"plans stand", c.planned},
 		{"all pods marked", c.reportAll},
 		{"idle", func(ctx context.Context) error { return idle(ctx, s.idle) }},
 		{"all states change", c.reportAll},
@@ -100,7 +100,7 @@ func measure(ctx context.Context, s size) (err error) {
 	return p.stage(ctx, "restarted, then idle", func(ctx context.Context) error { return idle(ctx, s.idle) })
 }
 
-// idle waits.
+// idle waits without changes.
 func idle(ctx context.Context, period time.Duration) error {
 	err := wait.PollUntilContextTimeout(ctx, period, 2*period, false, func(context.Context) (bool, error) { return true, nil })
 	if err != nil {
@@ -109,7 +109,7 @@ func idle(ctx context.Context, period time.Duration) error {
 	return nil
 }
 
-// program is a manager that runs.
+// program is a running manager.
 type program struct {
 	command *exec.Cmd
 	config  string
@@ -119,18 +119,18 @@ type program struct {
 func start(ctx context.Context, path string, config *rest.Config) (*program, error) {
 	folder, err := os.MkdirTemp("", "seamark-sizing-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the kubeconfig: %w", err)
+		return nil, fmt.Errorf("create folder for kubeconfig: %w", err)
 	}
 	kubeconfig := filepath.Join(folder, "kubeconfig")
 	if err := clientcmd.WriteToFile(toKubeconfig(config), kubeconfig); err != nil {
-		return nil, fmt.Errorf("write the kubeconfig: %w", err)
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
 	p := &program{config: folder}
 	p.command = exec.CommandContext(ctx, path, "--kubeconfig", kubeconfig, "--leader-elect=false",
 		"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
-		return nil, fmt.Errorf("make the log: %w", err)
+		return nil, fmt.Errorf("create log: %w", err)
 	}
 	defer log.Close()
 	p.command.Stdout, p.command.Stderr = log, log
@@ -145,13 +145,13 @@ func (p *program) stop() {
 	if p.command.ProcessState != nil {
 		return
 	}
-	// It may have ended by itself; what it says of its end is no news either.
+	// The manager may have ended already, and its exit code does not matter.
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	_ = p.command.Wait()
 	_ = os.RemoveAll(p.config)
 }
 
-// stage does something and prints what it took.
+// stage runs a stage and prints the resources that it used.
 func (p *program) stage(ctx context.Context, name string, do func(context.Context) error) error {
 	before, err := p.usage()
 	if err != nil {
@@ -170,14 +170,14 @@ func (p *program) stage(ctx context.Context, name string, do func(context.Contex
 	return nil
 }
 
-// each does the work for 0 to n-1, some at a time.
+// each calls work for 0 to n-1, with limited concurrency.
 func each(ctx context.Context, n, limit int, work func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)
 	for i := range n {
 		group.Go(func() error { return work(ctx, i) })
 	}
-	return group.Wait() //nolint:wrapcheck // The work has said what it attempted.
+	return group.Wait() //nolint:wrapcheck // work has wrapped the error.
 }
 
 func toKubeconfig(config *rest.Config) api.Config {

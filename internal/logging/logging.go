@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging is how Seamark's programs log: the form of a line, and what the levels
-// mean.
+// Package logging defines the format of log lines and the meaning of the levels, for all
+// programs of Seamark.
 //
-// A line that concerns a pod has the key pod with the value namespace/name, one that
-// concerns a marker the key marker with namespace/name, and one that concerns a node the
-// key node: what became of a pod is found by one text in the logs of all programs.
+// A line about a pod has the key pod with the value namespace/name, a line about a marker has the
+// key marker with namespace/name, and a line about a node has the key node. One search therefore
+// finds all lines about a pod in the logs of all programs.
 package logging
 
 import (
@@ -18,20 +18,19 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
-// The levels, as logr.Logger.V takes them. At level 0, which has no name, are changes of
-// state, and what somebody must act on; errors are logged whatever the level.
+// The levels for logr.Logger.V. Level 0 has no name: it is for changes of state, and for problems
+// that require action. Errors are logged at any level.
 const (
-	// Writes is the level of each write to the API server, and of what it says of a pod.
+	// Writes is the level of each write to the API server, and of its effect on a pod.
 	Writes = 1
-	// Decisions is the level of what is worked out, with or without a write after it.
+	// Decisions is the level of internal decisions, whether or not they cause a write.
 	Decisions = 2
-	// Runs is the level of each single run of a probe.
+	// Runs is the level of each run of a probe.
 	Runs = 4
 )
 
-// New returns a logger that writes lines to w. What is above the verbosity is left out,
-// and what is above level 0 reads level=DEBUG with its own level as v. A format that is
-// not JSON is text.
+// New returns a logger that writes lines to w. It omits lines above the verbosity. Lines above
+// level 0 have level=DEBUG and their own level as v. Any format except JSON is text.
 func New(w io.Writer, options v1alpha1.Logging) logr.Logger {
 	handling := &slog.HandlerOptions{Level: slog.Level(-options.Verbosity), ReplaceAttr: nameLevel}
 	if options.Format == v1alpha1.LogJSON {
@@ -40,8 +39,8 @@ func New(w io.Writer, options v1alpha1.Logging) logr.Logger {
 	return logr.FromSlogHandler(slog.NewTextHandler(w, handling))
 }
 
-// nameLevel spells a level as readers of logs know it: INFO, ERROR, and DEBUG with a
-// number, where slog has DEBUG+3 for the first level above the default.
+// nameLevel replaces the names that slog gives to levels, such as DEBUG+3 for the first level
+// above the default, by INFO, ERROR, and DEBUG with a number.
 func nameLevel(groups []string, attr slog.Attr) slog.Attr {
 	level, isLevel := attr.Value.Any().(slog.Level)
 	if len(groups) > 0 || attr.Key != slog.LevelKey || !isLevel || level >= slog.LevelInfo {

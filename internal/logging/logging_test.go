@@ -28,7 +28,7 @@ func TestNew(t *testing.T) {
 		options v1alpha1.Logging
 		want    []string
 	}{
-		"quiet": {v1alpha1.Logging{}, []string{
+		"default": {v1alpha1.Logging{}, []string{
 			`level=INFO msg=State node=node-1 logger=report pod=games/a`,
 			`level=ERROR msg=Run node=node-1 logger=report err="no route"`,
 		}},

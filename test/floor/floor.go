@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package floor sets a benchmark beside the least that its work could cost on the same
-// machine at the same moment, since only their ratio means the same everywhere.
+// Package floor compares a benchmark with a lower bound for its work, measured on the same
+// machine at the same time, because only their ratio is comparable between machines.
 package floor
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Compare benchmarks work, and runs floor as often after it. It reports, under the unit,
-// the time of the work divided by that of the floor.
+// Compare benchmarks work, and then runs floor the same number of times. It reports the time of
+// work divided by that of floor as the metric unit.
 func Compare(b *testing.B, unit string, work, floor func()) {
 	b.Helper()
 	b.ReportAllocs()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package output prints the changes in a local run, one line per change: as JSON for
-// programs, in the stable format that docs/local.md describes, and as text for people.
+// programs, in the stable format that docs/local.md describes, and as text.
 package output
 
 import (
