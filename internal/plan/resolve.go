@@ -101,6 +101,8 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 			service = *h.GRPC.Service
 		}
 		resolved.GRPC = &corev1.GRPCAction{Port: h.GRPC.Port, Service: &service}
+	default:
+		return resolved, Problem{Reason: HandlerInvalid}
 	}
 	return resolved, Problem{}
 }

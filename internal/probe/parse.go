@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Parse makes a target of a probe in a plan, where defaults are filled in and named
-// ports are numbers. podIP is where network probes go, IPv4 or IPv6; exec probes need
-// none. An error names the field and what is allowed there.
+// Parse returns the target of a planned probe, whose defaults and named ports are resolved.
+// Network probes connect to podIP, IPv4 or IPv6; exec probes do not need it. The error names
+// the invalid field and the allowed values.
 func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 	if spec == nil {
 		spec = &corev1.Probe{}
@@ -41,6 +41,8 @@ func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 		target.TCP, err = parseTCP(spec.TCPSocket, podIP)
 	case HandlerGRPC:
 		target.GRPC, err = parseGRPC(spec.GRPC, podIP)
+	default:
+		err = fmt.Errorf("probe: handler %q is not supported", handler)
 	}
 	if err != nil {
 		return Target{}, err
@@ -50,7 +52,7 @@ func Parse(spec *corev1.Probe, podIP string) (Target, error) {
 
 func parseExec(action *corev1.ExecAction) (*Exec, error) {
 	if len(action.Command) == 0 {
-		return nil, errors.New("exec.command: empty, want a program and its arguments")
+		return nil, errors.New("exec.command: required value: must be a program and its arguments")
 	}
 	return &Exec{Command: action.Command}, nil
 }
@@ -66,7 +68,7 @@ func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
 	case corev1.URISchemeHTTPS:
 		scheme = "https"
 	default:
-		return nil, fmt.Errorf("httpGet.scheme: %q, want HTTP or HTTPS", action.Scheme)
+		return nil, fmt.Errorf("httpGet.scheme: %q is invalid: must be HTTP or HTTPS", action.Scheme)
 	}
 	target, err := urlOf(scheme, address, action.Path)
 	if err != nil {
@@ -79,9 +81,9 @@ func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
 	return &HTTP{URL: target, Header: header, Host: header.Get("Host")}, nil
 }
 
-// urlOf puts a path, with its query if it has one, behind an address. A path that is no
-// part of a URL is taken letter by letter, as the kubelet does. The result is parsed once
-// more from its text, which is what goes over the wire.
+// urlOf returns the URL of an address and a path with an optional query. It treats a path
+// that cannot be parsed as literal text, as the kubelet does. It parses the result again,
+// because the text is what the request contains.
 func urlOf(scheme, address, path string) (*url.URL, error) {
 	parsed, err := url.Parse(path)
 	if err != nil {
@@ -90,7 +92,7 @@ func urlOf(scheme, address, path string) (*url.URL, error) {
 	parsed.Scheme, parsed.Host = scheme, address
 	out, err := url.Parse(parsed.String())
 	if err != nil || out.Host != address {
-		return nil, fmt.Errorf("httpGet.path: %q, want a path that begins with /", path)
+		return nil, fmt.Errorf("httpGet.path: %q is invalid: must begin with /", path)
 	}
 	return out, nil
 }
@@ -115,18 +117,18 @@ func parseGRPC(action *corev1.GRPCAction, podIP string) (*GRPC, error) {
 	return out, nil
 }
 
-// addressOf joins the pod's address and the port of the named handler. A host is refused:
-// probes reach their own pod and nothing else from the node.
+// addressOf returns the pod's address with the port of a handler. It rejects a host: a probe
+// must connect only to its own pod, because it runs in the node's network.
 func addressOf(handler, host, podIP string, port intstr.IntOrString) (string, error) {
 	if host != "" {
-		return "", fmt.Errorf("%s.host: %q, want it empty: a probe goes to its own pod", handler, host)
+		return "", fmt.Errorf("%s.host: %q is invalid: must be empty, because a probe connects to its own pod", handler, host)
 	}
 	ip, err := netip.ParseAddr(podIP)
 	if err != nil || ip.Zone() != "" {
-		return "", fmt.Errorf("pod IP: %q, want an IPv4 or IPv6 address", podIP)
+		return "", fmt.Errorf("pod IP: %q is invalid: must be an IPv4 or IPv6 address", podIP)
 	}
 	if port.Type != intstr.Int || port.IntVal < 1 || port.IntVal > 65535 {
-		return "", fmt.Errorf("%s.port: %q, want a number from 1 to 65535", handler, port.String())
+		return "", fmt.Errorf("%s.port: %q is invalid: must be a number between 1 and 65535", handler, port.String())
 	}
 	return net.JoinHostPort(ip.String(), strconv.Itoa(int(port.IntVal))), nil
 }

@@ -77,11 +77,11 @@ func TestParse(t *testing.T) {
 			spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme, a.Path = "", "" }), ip: "10.0.0.7",
 			want: httpTarget("http", "10.0.0.7:8080", "", ""),
 		},
-		"a path that is no URL is taken literally": {
+		"path that cannot be parsed": {
 			spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "/100%" }), ip: "10.0.0.7",
 			want: httpTarget("http", "10.0.0.7:8080", "/100%", ""),
 		},
-		"a host in the path goes nowhere": {
+		"host in the path": {
 			spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "//example.com/x" }), ip: "10.0.0.7",
 			want: httpTarget("http", "10.0.0.7:8080", "/x", ""),
 		},
@@ -124,10 +124,10 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// sameURL compares what goes over the wire.
+// sameURL compares the text of two URLs.
 func sameURL(a, b *url.URL) bool { return a.String() == b.String() }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidProbe(t *testing.T) {
 	noTimeout := execSpec("true")
 	noTimeout.TimeoutSeconds = 0
 	both := execSpec("true")
@@ -144,15 +144,15 @@ func TestParseRefuses(t *testing.T) {
 		"no timeout":          {spec: noTimeout, want: []string{"timeoutSeconds", "0", "1 or more"}},
 		"no command":          {spec: execSpec(), want: []string{"exec.command"}},
 		"no pod IP":           {spec: tcpSpec("", intstr.FromInt32(80)), want: []string{"pod IP", "IPv4 or IPv6"}},
-		"a name for an IP":    {spec: grpcSpec(80, nil), ip: "example.com", want: []string{"pod IP", "example.com"}},
-		"an IP with a zone":   {spec: grpcSpec(80, nil), ip: "fe80::1%eth0", want: []string{"pod IP"}},
-		"a host for tcp":      {spec: tcpSpec("example.com", intstr.FromInt32(80)), ip: "::1", want: []string{"tcpSocket.host", "example.com"}},
-		"a host for http":     {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Host = "x" }), ip: "::1", want: []string{"httpGet.host"}},
-		"a named port":        {spec: tcpSpec("", intstr.FromString("web")), ip: "::1", want: []string{"tcpSocket.port", "web", "1 to 65535"}},
-		"port 0":              {spec: grpcSpec(0, nil), ip: "::1", want: []string{"grpc.port", "1 to 65535"}},
+		"host name as pod IP": {spec: grpcSpec(80, nil), ip: "example.com", want: []string{"pod IP", "example.com"}},
+		"pod IP with zone":    {spec: grpcSpec(80, nil), ip: "fe80::1%eth0", want: []string{"pod IP"}},
+		"tcp with host":       {spec: tcpSpec("example.com", intstr.FromInt32(80)), ip: "::1", want: []string{"tcpSocket.host", "example.com"}},
+		"http with host":      {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Host = "x" }), ip: "::1", want: []string{"httpGet.host"}},
+		"named port":          {spec: tcpSpec("", intstr.FromString("web")), ip: "::1", want: []string{"tcpSocket.port", "web", "between 1 and 65535"}},
+		"port 0":              {spec: grpcSpec(0, nil), ip: "::1", want: []string{"grpc.port", "between 1 and 65535"}},
 		"port 65536":          {spec: tcpSpec("", intstr.FromInt32(65536)), ip: "::1", want: []string{"tcpSocket.port", "65536"}},
-		"another scheme":      {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), ip: "::1", want: []string{"httpGet.scheme", "FTP", "HTTP or HTTPS"}},
-		"a path with no root": {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "mailto:x" }), ip: "::1", want: []string{"httpGet.path", "mailto:x"}},
+		"unknown scheme":      {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), ip: "::1", want: []string{"httpGet.scheme", "FTP", "HTTP or HTTPS"}},
+		"path without root":   {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "mailto:x" }), ip: "::1", want: []string{"httpGet.path", "mailto:x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestParseRefuses(t *testing.T) {
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("error %q does not say %q", err, part)
+					t.Errorf("error = %q, want it to contain %q", err, part)
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func FuzzParsePath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		target, err := probe.Parse(httpSpec(func(a *corev1.HTTPGetAction) { a.Path = path }), "10.0.0.7")
 		if err == nil && target.HTTP.URL.Host != "10.0.0.7:8080" {
-			t.Errorf("path %q leads to %q", path, target.HTTP.URL.Host)
+			t.Errorf("path %q: request goes to %q", path, target.HTTP.URL.Host)
 		}
 	})
 }
