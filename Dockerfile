@@ -1,4 +1,4 @@
-# The images of Seamark, for those who have Docker; `make images` makes them without.
+# Builds the images of Seamark with Docker. `make images` builds them without it.
 #
 #   docker build --target manager --build-arg VERSION=v1.2.3 -t seamark-manager .
 #   docker build --target agent   --build-arg VERSION=v1.2.3 -t seamark-agent .
@@ -19,7 +19,7 @@ COPY --from=build /out/seamark-manager /seamark-manager
 USER 65532:65532
 ENTRYPOINT ["/seamark-manager"]
 
-# User 0, with every capability dropped by the DaemonSet: the runtime's socket is root's.
+# User 0, because root owns the socket of the container runtime. The DaemonSet drops all capabilities.
 FROM scratch AS agent
 COPY --from=build /out/seamark-agent /seamark-agent
 USER 0:0

@@ -21,8 +21,7 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// newBill returns the bill of the program with the name and version, whose file has the SHA-256
-// sum, in hexadecimal digits.
+// newBill returns the bill of a program. sum is the SHA-256 sum of the file in hexadecimal digits.
 func newBill(info *debug.BuildInfo, name, version, sum string) (*cyclonedx.BOM, error) {
 	program := cyclonedx.Component{
 		BOMRef: "program", Type: cyclonedx.ComponentTypeApplication, Name: name, Version: version,
@@ -76,12 +75,12 @@ func hashes(sum string) *[]cyclonedx.Hash {
 	return &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
 }
 
-// moduleSum returns the module's hash in hexadecimal digits. In go.sum and in programs it
-// is written in base64 after "h1:".
+// moduleSum returns the hash of a module in hexadecimal digits. In go.sum and in programs, it is "h1:"
+// and the sum in base64.
 func moduleSum(module *debug.Module) (string, error) {
 	encoded, found := strings.CutPrefix(module.Sum, "h1:")
 	if !found {
-		return "", fmt.Errorf("module %s %s: hash %q, want h1: and a sum in base64", module.Path, module.Version, module.Sum)
+		return "", fmt.Errorf("module %s %s: hash %q is invalid: must be h1: and a sum in base64", module.Path, module.Version, module.Sum)
 	}
 	sum, err := base64.StdEncoding.DecodeString(encoded)
 	if err == nil && len(sum) != sha256.Size {
@@ -93,7 +92,7 @@ func moduleSum(module *debug.Module) (string, error) {
 	return hex.EncodeToString(sum), nil
 }
 
-// settings returns the build settings of the program.
+// settings returns the platform of the program.
 func settings(info *debug.BuildInfo) *[]cyclonedx.Property {
 	var properties []cyclonedx.Property
 	for _, setting := range info.Settings {

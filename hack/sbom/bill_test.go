@@ -129,7 +129,7 @@ func TestPrograms(t *testing.T) {
 func TestReplacedModule(t *testing.T) {
 	sum := "h1:" + base64.StdEncoding.EncodeToString(make([]byte, sha256.Size))
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{{
-		Path: "example.org/a", Version: "v1.0.0", Sum: "h1:of another",
+		Path: "example.org/a", Version: "v1.0.0", Sum: "h1:other",
 		Replace: &debug.Module{Path: "example.org/b", Version: "v2.0.0+incompatible", Sum: sum},
 	}}}
 	bill, err := newBill(info, "p", "v1", "00")
@@ -146,9 +146,9 @@ func TestReplacedModule(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	noProgram := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(noProgram, []byte("text"), 0o600); err != nil {
+func TestInvalidArguments(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
@@ -156,9 +156,9 @@ func TestRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no version": {[]string{"--out", out, noProgram}, "want --version VERSION --out FILE PROGRAM"},
-		"no program": {[]string{"--version", "v1", "--out", out}, "want --version VERSION --out FILE PROGRAM"},
-		"no Go":      {[]string{"--version", "v1", "--out", out, noProgram}, "read what"},
+		"no version":       {[]string{"--out", out, text}, "must be --version VERSION --out FILE PROGRAM"},
+		"no program":       {[]string{"--version", "v1", "--out", out}, "must be --version VERSION --out FILE PROGRAM"},
+		"not a Go program": {[]string{"--version", "v1", "--out", out, text}, "read build information"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := run(test.args, io.Discard)
@@ -166,13 +166,13 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 			if _, err := os.Stat(out); err == nil {
-				t.Error("a bill was left")
+				t.Error("the bill was written")
 			}
 		})
 	}
-	// A module from a folder of the machine has no hash, and no one else could check it.
+	// A module in a local folder has no hash.
 	info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.org/a", Replace: &debug.Module{Path: "../a"}}}}
 	if _, err := newBill(info, "p", "v1", "00"); err == nil || !strings.Contains(err.Error(), "../a") {
-		t.Errorf("error %v, want the module ../a named", err)
+		t.Errorf("error %v, want module ../a", err)
 	}
 }

@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom writes the bill of materials of a Go program as CycloneDX JSON: the
-// program's own hash, and every module that is linked into it with its version and hash.
+// Command sbom writes the software bill of materials (SBOM) of a Go program as CycloneDX JSON: the hash
+// of the program, and every module in it with its version and hash.
 //
-// All data comes from what the Go linker has written into the program. It contains no time and no
-// random number, so the same program produces the same bytes.
+// It uses the information that the Go linker writes into the program. The output contains no times or
+// random numbers, so that the same program gives the same bytes.
 package main
 
 import (
@@ -29,22 +29,22 @@ func main() {
 func run(args []string, usage io.Writer) error {
 	flags := flag.NewFlagSet("sbom", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	version := flags.String("version", "", "version of the program, as it is stamped into it")
+	version := flags.String("version", "", "version of the program")
 	out := flags.String("out", "", "file to write")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *version == "" || *out == "" || flags.NArg() != 1 {
-		return fmt.Errorf("arguments %q: want --version VERSION --out FILE PROGRAM", args)
+		return fmt.Errorf("arguments %q are invalid: must be --version VERSION --out FILE PROGRAM", args)
 	}
 	return write(flags.Arg(0), *version, *out)
 }
 
-// write writes the bill of the program in a file to another.
+// write writes the bill of a program to the file out.
 func write(program, version, out string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return fmt.Errorf("read what %s is built from: %w", program, err)
+		return fmt.Errorf("read build information of %s: %w", program, err)
 	}
 	sum, err := sha256File(program)
 	if err != nil {
@@ -52,22 +52,22 @@ func write(program, version, out string) error {
 	}
 	bill, err := newBill(info, filepath.Base(program), version, sum)
 	if err != nil {
-		return fmt.Errorf("bill of %s: %w", program, err)
+		return fmt.Errorf("create bill of %s: %w", program, err)
 	}
 	file, err := os.Create(out + ".new")
 	if err != nil {
-		return fmt.Errorf("write the bill of %s: %w", program, err)
+		return fmt.Errorf("write bill of %s: %w", program, err)
 	}
 	defer file.Close()
 	if err := cyclonedx.NewBOMEncoder(file, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bill); err != nil {
-		return fmt.Errorf("write the bill of %s: %w", program, err)
+		return fmt.Errorf("write bill of %s: %w", program, err)
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("write the bill of %s: %w", program, err)
+		return fmt.Errorf("write bill of %s: %w", program, err)
 	}
-	// A reader of the file sees the old bill or the new one.
+	// A concurrent reader gets either the old bill or the new one.
 	if err := os.Rename(out+".new", out); err != nil {
-		return fmt.Errorf("write the bill of %s: %w", program, err)
+		return fmt.Errorf("write bill of %s: %w", program, err)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 {{- define "gvList" -}}
 # API reference
 
-Generated from the Go types below `api/`; `make generate` writes it. Every field says what it means, and where it has
-them its unit, default and bounds. A `?` behind a field's name: it may be left out.
+`make generate` generates this page from the Go types in `api/`. Each field has its meaning and, if applicable, its unit,
+default and bounds. A `?` after the name of a field means that the field is optional.
 {{ range . }}
 - {{ markdownRenderGVLink . }}
 {{- end }}
