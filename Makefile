@@ -242,18 +242,19 @@ bench: ## Run the benchmarks, as ratios to floors measured in the same run. One 
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -run='^$$' -bench=. -benchtime=300x ./test/integration/manager
 
-# $(call FUZZ,folders,time) runs each fuzz target below the folders for the time.
-FUZZ = grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' $(1) | while IFS=: read -r file target; do \
-	echo "fuzz $$(dirname $$file) $${target\#func }"; \
-	go -C "$$(dirname $$file)" test -vet=off -run='^$$' -fuzz="^$${target\#func }$$" -fuzztime=$(2) .; done
+# $(call FUZZ,folders,time) runs each fuzz target in the folders for the time.
+FUZZ = for folder in $(1); do { grep -shoE '^func Fuzz[A-Za-z0-9_]*' "$$folder"/*_test.go || true; } | while read -r _ target; do \
+	echo "fuzz $${folder\#$(CURDIR)/} $$target"; go -C "$$folder" test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(2) .; done; done
 
+# Fuzzing needs its own copy of every package, as the race detector does, and covers the same packages here. The
+# unit tests of the others run the seeds of their fuzz targets.
 .PHONY: fuzz-short
-fuzz-short: ## Run each fuzz target for 3 seconds, or FUZZTIME. Part of test-unit.
-	@$(call FUZZ,./api ./internal,$(or $(FUZZTIME),3s))
+fuzz-short: ## Run fuzz targets for 3 seconds each, or FUZZTIME. Part of test-unit.
+	@$(call FUZZ,$$(go list -f '{{.Dir}}' $$($(call RACE_PACKAGES,.,./api/... ./internal/...))),$(or $(FUZZTIME),3s))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, including the comparison with the kubelet.
-	@$(call FUZZ,./api ./internal ./test/parity,$(or $(FUZZTIME),5m))
+	@$(call FUZZ,$$(grep -rlE --include='*_test.go' '^func Fuzz' ./api ./internal ./test/parity | xargs -n1 dirname | sort -u),$(or $(FUZZTIME),5m))
 
 # $(call INSTALL,program,packages,what needs it) installs a missing program with apt-get.
 INSTALL = command -v $(1) >/dev/null || { echo 'installing $(1), which $(3)'; \
