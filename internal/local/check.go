@@ -63,9 +63,12 @@ func portsOf(pod *corev1.Pod) []port {
 	return ports
 }
 
-// probedPort returns the port number that a probe connects to, or 0 if it connects to
-// none or to a named port.
+// probedPort returns the port number of the pod that a probe connects to, or 0 if it
+// connects to none, to a named port or to another host.
 func probedPort(h *corev1.ProbeHandler) int32 {
+	if h.HTTPGet != nil && h.HTTPGet.Host != "" || h.TCPSocket != nil && h.TCPSocket.Host != "" {
+		return 0
+	}
 	switch handler, _ := probe.HandlerOf(h); handler {
 	case probe.HandlerHTTP:
 		return h.HTTPGet.Port.IntVal
@@ -76,6 +79,13 @@ func probedPort(h *corev1.ProbeHandler) int32 {
 	default:
 		return 0
 	}
+}
+
+// initialized returns a copy of a pod whose init containers have succeeded.
+func initialized(object *corev1.Pod) *corev1.Pod {
+	ready := object.DeepCopy()
+	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
+	return ready
 }
 
 // warnings returns the problems that the markers' status reports in a cluster, for pods
@@ -93,9 +103,7 @@ func warnings(markers []*plan.Marker, pods []*pod) []string {
 		}
 	}
 	for _, p := range pods {
-		ready := p.object.DeepCopy()
-		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
-		planned := plan.Pod(ready, markers, plan.KubernetesDefaults())
+		planned := plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults())
 		for _, problem := range planned.Problems {
 			what := "container " + problem.Container
 			if problem.Port != "" {

@@ -23,17 +23,22 @@ import (
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
+// reasonPortInUse is the reason of the event for a container that failed while another
+// process had a port of its pod. It has no counterpart in a cluster.
+const reasonPortInUse = "PortInUse"
+
 // containers runs the containers of the pods as processes: it takes the actions that the
 // pods' machines return, and tells the machines what happens to the processes.
 type containers struct {
-	pods     *pods
-	objects  *manifest.Objects
-	keeper   *process.Keeper
-	execs    *execs
-	observer containerObserver
-	inbox    *inbox.Inbox
-	changes  *changes
-	schedule *schedule
+	pods      *pods
+	listeners *listeners
+	objects   *manifest.Objects
+	keeper    *process.Keeper
+	execs     *execs
+	observer  containerObserver
+	inbox     *inbox.Inbox
+	changes   *changes
+	schedule  *schedule
 
 	base   map[string]string
 	output *output
@@ -161,6 +166,11 @@ func (c *containers) exited(now time.Time, p *pod, name, id string, exit process
 	ended := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
 	c.observer.ContainerChanged(probeid.ContainerKey{PodUID: p.object.UID, Name: name},
 		streak.ContainerRun{ID: id, Reason: reasonOf(&ended)})
+	if exit.Code != 0 && exit.Signal == 0 {
+		if taken := c.listeners.takenByOthers(p.object); taken != "" {
+			c.changes.event(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
+		}
+	}
 	c.act(now, p, p.machine.ContainerExited(now, name, ended))
 }
 

@@ -6,6 +6,7 @@ package local_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(crashManifest); file != "" {
 		runToCrash(file)
 	}
+	if address := os.Getenv(listenAddress); address != "" {
+		serve(address)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -35,6 +39,24 @@ const crashManifest = "LOCAL_TEST_CRASH_MANIFEST"
 func runToCrash(file string) {
 	fmt.Fprintln(os.Stderr, run(context.Background(), file))
 	os.Exit(1)
+}
+
+// listenAddress is the variable that makes the test program accept connections.
+const listenAddress = "LOCAL_TEST_LISTEN"
+
+// serve accepts connections on an address until the program is killed.
+func serve(address string) {
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for {
+		connection, err := listener.Accept()
+		if err == nil {
+			_ = connection.Close()
+		}
+	}
 }
 
 func run(ctx context.Context, file string) error {

@@ -34,39 +34,51 @@ type loop struct {
 	stopping   bool
 }
 
-// newLoop assembles the parts, and gives the pods their addresses and volumes.
+// newLoop gives the pods their addresses and volumes, checks that their ports are free, and
+// assembles the parts.
 func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, error) {
 	l := &loop{Runner: r, keeper: keeper, schedule: &schedule{}, changes: &changes{}}
 	execs := newExecs(keeper)
+	if err := l.admit(lease); err != nil {
+		return nil, err
+	}
+	listeners := newListeners(keeper, r.pods)
+	if err := listeners.check(r.pods.list, r.markers); err != nil {
+		return nil, err
+	}
 	l.worker = worker.New(worker.Options{
-		Prober:  newProbers(execs, configv1alpha1.DefaultExecConcurrency, r.options.Version),
+		Prober:  newProbers(execs, listeners, configv1alpha1.DefaultExecConcurrency, r.options.Version),
 		Sink:    sink{l},
 		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
 		// A local run has too few probes to need the random delay of a machine that boots.
 		Rand: func() float64 { return 0 },
 	})
 	l.containers = newContainers(containers{
-		pods: r.pods, objects: &r.options.Objects, keeper: keeper, execs: execs, observer: l.worker,
+		pods: r.pods, listeners: listeners, objects: &r.options.Objects, keeper: keeper, execs: execs, observer: l.worker,
 		inbox: r.inbox, changes: l.changes, schedule: l.schedule,
 	})
 	l.probes = &probes{pods: r.pods, markers: r.markers, planner: l.worker, changes: l.changes}
 	l.marks = newMarks(r.pods, r.markers, l.changes, l.schedule)
 	l.statuses = &statuses{pods: r.pods, changes: l.changes, schedule: l.schedule}
+	return l, nil
+}
 
+// admit gives the pods their addresses and volumes.
+func (l *loop) admit(lease *address.Lease) error {
 	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, p := range r.pods.list {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range l.pods.list {
 		ip := loopback
 		if i < len(lease.Addresses) {
 			ip = lease.Addresses[i].String()
 		}
 		p.admit(now, ip)
-		if err := makeVolumes(p, keeper.Folder(), &r.options.Objects); err != nil {
-			return nil, err
+		if err := makeVolumes(p, l.keeper.Folder(), &l.options.Objects); err != nil {
+			return err
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // run runs the pods until ctx ends or Kill is called, and all have stopped.

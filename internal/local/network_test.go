@@ -6,8 +6,17 @@ package local
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/internal/local/listener"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
@@ -33,7 +42,8 @@ func TestNetworkProbeOfEndedContainerHasNoResult(t *testing.T) {
 					running = !test.ends
 					return probe.Outcome{Success: true}, test.err
 				}),
-				runs: func(id string) bool { return running && id == "c" },
+				runs:    func(id string) bool { return running && id == "c" },
+				foreign: func(types.UID, netip.AddrPort) string { return "" },
 			}
 			outcome, err := prober.Probe(t.Context(), probe.Target{ContainerID: "c"})
 			got := ""
@@ -44,5 +54,86 @@ func TestNetworkProbeOfEndedContainerHasNoResult(t *testing.T) {
 				t.Errorf("got %+v and error %q, want error %q", outcome, got, test.want)
 			}
 		})
+	}
+}
+
+func TestNetworkProbeFailsIfAnotherProcessAnswers(t *testing.T) {
+	const uid = "00000000-0000-0000-0000-000000000001"
+	for name, test := range map[string]struct {
+		target  probe.Target
+		foreign bool
+	}{
+		"HTTP":              {probe.Target{HTTP: &probe.HTTP{URL: &url.URL{Scheme: "http", Host: "127.64.0.2:8080"}}}, true},
+		"HTTP default port": {probe.Target{HTTP: &probe.HTTP{URL: &url.URL{Scheme: "http", Host: "127.64.0.2"}}}, false},
+		"TCP":               {probe.Target{TCP: &probe.TCP{Address: "127.64.0.2:8080"}}, true},
+		"gRPC":              {probe.Target{GRPC: &probe.GRPC{Address: "127.64.0.2:8080"}}, true},
+		"host name":         {probe.Target{TCP: &probe.TCP{Address: "example.com:8080"}}, false},
+		"another port":      {probe.Target{TCP: &probe.TCP{Address: "127.64.0.2:8081"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.target.ContainerID = uid + "-main-0"
+			prober := networkProber{
+				Prober: proberFunc(func() (probe.Outcome, error) { return probe.Outcome{Success: true}, nil }),
+				runs:   func(string) bool { return true },
+				foreign: func(pod types.UID, target netip.AddrPort) string {
+					if pod == uid && target == netip.MustParseAddrPort("127.64.0.2:8080") {
+						return "process other (PID 7) listens on 0.0.0.0:8080"
+					}
+					return ""
+				},
+			}
+			outcome, err := prober.Probe(t.Context(), test.target)
+			if err != nil || outcome.Success == test.foreign || test.foreign && !strings.HasPrefix(outcome.Message,
+				"another process answers on port 8080: process other (PID 7) listens on 0.0.0.0:8080") {
+				t.Errorf("got %+v and error %v", outcome, err)
+			}
+		})
+	}
+}
+
+func TestTakenPorts(t *testing.T) {
+	spec := func(c corev1.Container) corev1.PodSpec { return corev1.PodSpec{Containers: []corev1.Container{c}} }
+	tcp := func(port int, host string) *corev1.Probe {
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port), Host: host}}}
+	}
+	declared := spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8080}}})
+	const taken = "port 8080 of pod p is taken: process other (PID 7) listens on "
+	for name, test := range map[string]struct {
+		spec    corev1.PodSpec
+		address string
+		want    string
+	}{
+		"declared port":               {declared, "127.64.0.2:8080", taken + "127.64.0.2:8080: stop it, or use another port"},
+		"all addresses":               {declared, "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
+		"another address":             {declared, "127.0.0.1:8080", ""},
+		"another port":                {declared, "0.0.0.0:8081", ""},
+		"UDP":                         {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8080, Protocol: "UDP"}}}), "0.0.0.0:8080", ""},
+		"probed port":                 {spec(corev1.Container{ReadinessProbe: tcp(8080, "")}), "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
+		"probed port of another host": {spec(corev1.Container{ReadinessProbe: tcp(8080, "example.com")}), "0.0.0.0:8080", ""},
+		"declared and probed, one error": {spec(corev1.Container{
+			Ports: []corev1.ContainerPort{{ContainerPort: 8080}}, ReadinessProbe: tcp(8080, "")}), "0.0.0.0:8080",
+			taken + "0.0.0.0:8080: stop it, or use another port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pod{object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: test.spec, Status: corev1.PodStatus{PodIP: "127.64.0.2"}}}
+			all := []listener.Listener{{Address: netip.MustParseAddrPort(test.address)}}
+			err := takenPorts([]*pod{p}, nil, all, func(listener.Listener) owner { return owner{name: "process other (PID 7)"} })
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWorkaround(t *testing.T) {
+	if got := (owner{pod: true}).workaround(); !strings.Contains(got, "status.podIP") {
+		t.Errorf("for a pod: %q, want the field reference", got)
+	}
+	if got := (owner{}).workaround(); got != "stop it, or use another port" {
+		t.Errorf("for a process: %q", got)
 	}
 }

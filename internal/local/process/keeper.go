@@ -154,6 +154,24 @@ func (k *Keeper) notify(sign string, group int) error {
 	return nil
 }
 
+// PIDs returns the running processes of the sets that match: their descendants, and the
+// processes that carry their variable. It returns none on systems without /proc.
+func (k *Keeper) PIDs(match func(set string) bool) []int {
+	procs := k.tracker.scan()
+	members := k.tracker.all()
+	var pids []int
+	for _, p := range procs {
+		m, known := members[p.pid]
+		if !known {
+			m.set = setOf(p.pid, k.folder)
+		}
+		if m.set != "" && !p.zombie && match(m.set) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
 // notifyMember tells the reaper that a process was found (=) or has ended (~).
 func (k *Keeper) notifyMember(pid int, member member, found bool) {
 	sign := "~"

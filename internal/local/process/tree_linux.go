@@ -127,3 +127,18 @@ func belongsToRun(pid int) bool {
 	command, err := os.ReadFile(filepath.Join(folder, "cmdline"))
 	return err != nil || bytes.Contains(command, []byte(reaperArgument))
 }
+
+// setOf returns the set in the environment of a process of the run with the folder.
+func setOf(pid int, folder string) string {
+	// The environment of a process that has ended or belongs to another user is empty.
+	environment, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if !has(environment, []byte(runVariable+"="+folder)) {
+		return ""
+	}
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if set, found := bytes.CutPrefix(variable, []byte(setVariable+"=")); found {
+			return string(set)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,178 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/local/listener"
+	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// listeners finds who listens on the ports of pods. It is safe for concurrent use.
+type listeners struct {
+	keeper *process.Keeper
+	// names and addresses are those of the pods. They do not change.
+	names     map[types.UID]string
+	addresses map[types.UID]netip.Addr
+}
+
+// newListeners returns the listeners for pods that have their addresses.
+func newListeners(keeper *process.Keeper, pods *pods) *listeners {
+	l := &listeners{keeper: keeper, names: map[types.UID]string{}, addresses: map[types.UID]netip.Addr{}}
+	for _, p := range pods.list {
+		l.names[p.object.UID] = p.object.Name
+		// The zero address, which no probe uses, if it is invalid.
+		l.addresses[p.object.UID], _ = netip.ParseAddr(p.object.Status.PodIP)
+	}
+	return l
+}
+
+// podOf returns the pod of a container's ID, which begins with the UID of the pod.
+func podOf(containerID string) types.UID {
+	const length = len("00000000-0000-0000-0000-000000000000")
+	return types.UID(containerID[:min(length, len(containerID))])
+}
+
+// foreign says who answers on an address of a pod instead of the pod. It is empty if the
+// pod answers, if nobody does, if the address is not the pod's, or if it is not known.
+func (l *listeners) foreign(uid types.UID, target netip.AddrPort) string {
+	if l.addresses[uid] != target.Addr() {
+		return ""
+	}
+	all, err := listener.All()
+	if err != nil {
+		return ""
+	}
+	pids := l.keeper.PIDs(func(set string) bool { return podOf(set) == uid })
+	var foreign string
+	for _, answering := range listener.Answering(all, target) {
+		owned := ownedBy(pids, answering)
+		if owned != no {
+			return ""
+		}
+		who := l.ownerOf(answering)
+		if who.hidden {
+			return ""
+		}
+		foreign = fmt.Sprintf("%s listens on %s: %s", who.name, answering.Address, who.workaround())
+	}
+	return foreign
+}
+
+// answer is an answer to a question about a process.
+type answer int
+
+const (
+	no answer = iota
+	yes
+	unknown
+)
+
+// ownedBy reports whether one of the processes has the listener open.
+func ownedBy(pids []int, l listener.Listener) answer {
+	result := no
+	for _, pid := range pids {
+		switch owns, sure := listener.Owns(pid, l); {
+		case owns:
+			return yes
+		case !sure:
+			result = unknown
+		}
+	}
+	return result
+}
+
+// owner is who listens on a port.
+type owner struct {
+	// name names the process, and the pod that it belongs to.
+	name string
+	// pod is whether it belongs to a pod of the run. hidden is whether it belongs to this
+	// user but can't be found, so that it may belong to any pod.
+	pod, hidden bool
+}
+
+// workaround says what to do about a port that the owner has taken.
+func (o owner) workaround() string {
+	if o.pod {
+		return "let each server listen on the address of its pod, which a variable with fieldRef status.podIP contains, instead of all addresses"
+	}
+	return "stop it, or use another port"
+}
+
+// ownerOf returns the owner of a listener.
+func (l *listeners) ownerOf(found listener.Listener) owner {
+	owners := listener.Owners(found)
+	if len(owners) == 0 {
+		return owner{name: listener.Process{User: found.User}.String(), hidden: found.User == os.Getuid()}
+	}
+	for uid, name := range l.names {
+		pids := l.keeper.PIDs(func(set string) bool { return podOf(set) == uid })
+		if slices.Contains(pids, owners[0].PID) {
+			return owner{name: fmt.Sprintf("pod %s (%s)", name, owners[0]), pod: true}
+		}
+	}
+	return owner{name: owners[0].String()}
+}
+
+// takenByOthers describes the first of the pod's declared ports that another process has
+// taken. It is empty if there is none.
+func (l *listeners) takenByOthers(object *corev1.Pod) string {
+	for _, used := range portsOf(object) {
+		if used.protocol != corev1.ProtocolTCP {
+			continue
+		}
+		target := netip.AddrPortFrom(l.addresses[object.UID], uint16(used.number))
+		if who := l.foreign(object.UID, target); who != "" {
+			return fmt.Sprintf("port %d is taken: %s", used.number, who)
+		}
+	}
+	return ""
+}
+
+// check returns an error for each port of the pods that is taken before they start.
+func (l *listeners) check(pods []*pod, markers []*plan.Marker) error {
+	all, err := listener.All()
+	if err != nil {
+		return err
+	}
+	return takenPorts(pods, markers, all, l.ownerOf)
+}
+
+// takenPorts returns an error for each declared or probed TCP port of the pods on whose
+// address another process already listens.
+func takenPorts(pods []*pod, markers []*plan.Marker, all []listener.Listener, ownerOf func(listener.Listener) owner) error {
+	var errs []error
+	for _, p := range pods {
+		address, err := netip.ParseAddr(p.object.Status.PodIP)
+		if err != nil {
+			continue
+		}
+		ports := portsOf(p.object)
+		for _, planned := range plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults()).Probes {
+			ports = append(ports, port{probedPort(&planned.Plan.Probe.ProbeHandler), corev1.ProtocolTCP})
+		}
+		slices.SortFunc(ports, func(a, b port) int { return int(a.number - b.number) })
+		for _, used := range slices.Compact(ports) {
+			if used.number <= 0 || used.protocol != corev1.ProtocolTCP {
+				continue
+			}
+			for _, l := range listener.Answering(all, netip.AddrPortFrom(address, uint16(used.number))) {
+				who := ownerOf(l)
+				errs = append(errs, fmt.Errorf("port %d of pod %s is taken: %s listens on %s: %s",
+					used.number, p.object.Name, who.name, l.Address, who.workaround()))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
