@@ -294,10 +294,10 @@ lint: ## Lint every module.
 	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
 	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
-# vale reads documents; its style is in hack/vale.
+# vale checks documents and comments; hack/prose checks string literals, manifests and this file.
 .PHONY: lint-prose
-lint-prose: compiler ## Check the language of the documents with vale.
-	@echo 'lint prose'; CGO_ENABLED=1 go tool -modfile=hack/tools/vale/go.mod vale --output=line --glob='!docs/{api,metrics}.md' README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs examples
+lint-prose: compiler ## Check the language of documents, comments and messages.
+	@echo 'lint prose'; git ls-files -co --exclude-standard '*.md' | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
 
 .PHONY: fmt
 fmt: ## Format the code of every module.

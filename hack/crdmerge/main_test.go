@@ -70,12 +70,12 @@ spec:
         type: object
 `,
 		},
-		"accepts equal values": {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
-		"refuses an unknown property":             {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
-		"refuses an unknown part":                 {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
-		"refuses a contradiction":                 {crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts"},
-		"refuses properties of a leaf":            {crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property"},
-		"refuses a key twice":                     {crd: generated, part: "properties: {}\nproperties: {}", wantErr: "parse part"},
+		"accepts equal values":         {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
+		"refuses an unknown property":  {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
+		"refuses an unknown part":      {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
+		"refuses a contradiction":      {crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts"},
+		"refuses properties of a leaf": {crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property"},
+		"refuses a key twice":          {crd: generated, part: "properties: {}\nproperties: {}", wantErr: "parse part"},
 		"refuses a CRD without a version": {
 			crd: "spec: {versions: []}", part: "{}", wantErr: "the CRD has no spec.versions",
 		},
