@@ -144,6 +144,13 @@ define UNIT
 
 endef
 
+# $(call RACE,module,patterns) tests all packages with the race detector.
+define RACE
+	@echo 'test $(2) of module $(1) with the race detector'; \
+	$(call PROGRESS,testing $(1),CGO_ENABLED=1 go -C $(1) test -race $(2))
+
+endef
+
 UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/...
 # Modules of which `go test ./...` runs unit tests. test-monitoring tests the other.
 UNIT_MODULES := $(filter-out . test/monitoring,$(CODE_MODULES))
@@ -158,8 +165,8 @@ test-unit: compiler build ## Run the unit tests of every module. The race detect
 # Without the kubelet's code in test/parity, whose tests compare results and share nothing.
 .PHONY: test-race
 test-race: compiler build ## Run the unit tests of all packages with the race detector.
-	$(foreach m,. $(filter-out test/parity,$(UNIT_MODULES)),@echo 'test $(m) with the race detector'; \
-	$(call PROGRESS,testing $(m),CGO_ENABLED=1 go -C $(m) test -race $(if $(filter .,$(m)),$(UNIT_PACKAGES),./...)))
+	$(call RACE,.,$(UNIT_PACKAGES))
+	$(foreach m,$(filter-out test/parity,$(UNIT_MODULES)),$(call RACE,$(m),./...))
 
 .PHONY: test-monitoring
 test-monitoring: tools $(BIN)/promtool ## Check alerts, dashboard and runbooks against the metrics. Part of test-unit.
@@ -180,7 +187,7 @@ $(BIN)/promtool:
 test-local: jq build ## Run the examples as local processes and check their output. Needs no cluster and no root.
 	go test -count=1 ./examples/... ./test/local/... ./test/docs/...
 
-# The images that are built first leave only the packages of the copies for the test to compile.
+# The images are built first, so that the test finds compiled packages in the cache.
 .PHONY: test-reproducible
 test-reproducible: images ## Build the images twice, in different folders, and compare the digests.
 	go test -count=1 -v ./test/images/...
