@@ -43,10 +43,13 @@ func (p Poll) Until(tb testing.TB, what string, missing func(context.Context) (s
 // timeout.
 func (p Poll) Success(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
-	p.Until(tb, what, func(ctx context.Context) (string, error) {
-		if err := check(ctx); err != nil {
-			return "error: " + err.Error(), nil
-		}
-		return "", nil
-	})
+	p.Until(tb, what, func(ctx context.Context) (string, error) { return textOf(check(ctx)), nil })
+}
+
+// textOf returns the text of an error, and nothing for nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "error: " + err.Error()
 }

@@ -163,7 +163,7 @@ func load(t *testing.T, component string, file map[string]any) error {
 		t.Fatal(err)
 	}
 	set := pflag.NewFlagSet(component, pflag.ContinueOnError)
-	loader := func() error { return nil }
+	var loader func() error
 	if component == "agent" {
 		c := config.NewAgent(set, "node")
 		loader = func() error { _, err := c.Load(); return err }

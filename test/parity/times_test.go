@@ -90,7 +90,9 @@ func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 	}
 }
 
-func podContainer() probeid.ContainerKey { return probeid.ContainerKey{PodUID: podUID, Name: container} }
+func podContainer() probeid.ContainerKey {
+	return probeid.ContainerKey{PodUID: podUID, Name: container}
+}
 
 // containerRuns reports a container that starts now.
 func (a *agent) containerRuns(id string) {
