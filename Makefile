@@ -325,9 +325,10 @@ verify-generate:
 # a database that GOVULNDB names must be reachable.
 .PHONY: vulncheck
 vulncheck: curl ## Check the programs against the Go vulnerability database, or the one at the URL in GOVULNDB.
-	@if [[ -z $${GOVULNDB-} ]] && ! curl -fsS --max-time 15 -o /dev/null https://vuln.go.dev/index/db.json; then \
-		echo 'vulncheck: SKIPPED, nothing was checked: vuln.go.dev is unreachable. Set GOVULNDB to the URL of a copy.'; \
-	else $(call PROGRESS,scanning the programs,$(TOOL) govulncheck $(addprefix ./cmd/,$(PROGRAMS))); fi
+	@database=$${GOVULNDB:-https://vuln.go.dev}; \
+	if [[ -z $${GOVULNDB-} ]] && ! curl -fsS --max-time 15 -o /dev/null $$database/index/db.json; then \
+		echo "vulncheck: SKIPPED, nothing was checked: $$database is unreachable. Set GOVULNDB to the URL of a copy."; \
+	else $(call PROGRESS,scanning the programs,$(TOOL) govulncheck -db "$$database" $(addprefix ./cmd/,$(PROGRAMS))); fi
 
 .PHONY: verify-modules
 verify-modules:
