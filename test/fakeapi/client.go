@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakeapi starts fake clients. It is separate from builders so that tests without a client
+// Package fakeapi builds fake clients. It is separate from builders so that tests without a client
 // do not compile client-go.
 package fakeapi
 
@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Client starts a fake client that has the objects.
+// Client returns the builder of a fake client that has the objects.
 func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
