@@ -50,7 +50,7 @@ func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, 
 
 // Pod returns the view of the pod. The markers are those of its namespace.
 func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (Pod, error) {
-	place, err := r.prober(ctx, pod)
+	place, err := r.placeForPlan(ctx, pod)
 	if err != nil {
 		return Pod{}, err
 	}
@@ -66,7 +66,7 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 
 // Plan returns the plan of the view, without reading the report.
 func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, error) {
-	place, err := r.prober(ctx, pod)
+	place, err := r.placeForPlan(ctx, pod)
 	if err != nil {
 		return plan.PodPlan{}, err
 	}
@@ -83,8 +83,8 @@ func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan
 	return serverless.Compile(pod, markers, r.Defaults), nil
 }
 
-// prober returns the place of the pod if the plan depends on it.
-func (r Reader) prober(ctx context.Context, pod *corev1.Pod) (Place, error) {
+// placeForPlan returns the place of the pod if the plan depends on it.
+func (r Reader) placeForPlan(ctx context.Context, pod *corev1.Pod) (Place, error) {
 	if !r.Serverless {
 		return PlaceUnknown, nil
 	}
