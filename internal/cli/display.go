@@ -20,6 +20,11 @@ type printer interface {
 	Print(change local.Change) error
 }
 
+// concluder prints the state of the pods at the end of the run.
+type concluder interface {
+	Conclude(views []local.PodView) error
+}
+
 // lineDisplay prints each change.
 type lineDisplay struct{ printer printer }
 
@@ -28,6 +33,9 @@ func (d lineDisplay) Show(s *session) error {
 	for {
 		batch := s.feed.next()
 		if len(batch) == 0 {
+			if end, ok := d.printer.(concluder); ok {
+				return end.Conclude(s.Snapshot())
+			}
 			return nil
 		}
 		for _, change := range batch {
@@ -55,6 +63,7 @@ func (d tableDisplay) Show(s *session) error {
 			// Enough interrupts are pending.
 		}
 	})
+	model.Warn(s.warnings)
 	var options []tea.ProgramOption
 	// If the standard input is a manifest, bubbletea opens the terminal to read keys.
 	if in, ok := d.in.(*os.File); !ok || term.IsTerminal(int(in.Fd())) {
@@ -75,5 +84,6 @@ func (o *LocalOptions) newDisplay(s *session) display {
 	for _, view := range s.runner.Snapshot() {
 		pods = append(pods, view.Pod.Name)
 	}
-	return lineDisplay{output.NewText(o.Out, pods)}
+	s.brief = !o.Verbose
+	return lineDisplay{brief{output.NewText(o.Out, pods), o.Out, o.Verbose}}
 }

@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,24 +22,24 @@ const stdin = "-"
 
 // read reads all manifests.
 func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
-	files, err := loadFiles(o.Filenames, o.In)
-	if err != nil {
-		return manifest.Objects{}, err
-	}
+	files, unreadable := loadFiles(o.Filenames, o.In)
 	options := manifest.Options{}
 	if o.Replicas >= 0 {
 		options.Replicas = &o.Replicas
 	}
-	return manifest.Read(ctx, files, options)
+	objects, err := manifest.Read(ctx, files, options)
+	return objects, errors.Join(unreadable, err)
 }
 
-// loadFiles returns the contents of the files, of the manifests in the folders, and of in.
+// loadFiles returns the contents of the files, of the manifests in the folders, and of in, as
+// far as they are readable. The error joins those of the others.
 //
 // Files are found as kubectl finds them. Their content is decoded by manifest.Read, not by
 // the visitors: these accept duplicate keys and do not report the number of the document
 // that an error is in.
 func loadFiles(names []string, in io.Reader) ([]manifest.Input, error) {
 	var inputs []manifest.Input
+	var errs []error
 	for _, name := range names {
 		if name == stdin {
 			inputs = append(inputs, manifest.Input{Name: "standard input", Reader: in})
@@ -46,17 +47,18 @@ func loadFiles(names []string, in io.Reader) ([]manifest.Input, error) {
 		}
 		paths, err := expand(name)
 		if err != nil {
-			return nil, fmt.Errorf("read manifests: %w", err)
+			errs = append(errs, fmt.Errorf("read manifests: %w", err))
 		}
 		for _, path := range paths {
 			content, err := os.ReadFile(path)
 			if err != nil {
-				return nil, fmt.Errorf("read manifest: %w", err)
+				errs = append(errs, fmt.Errorf("read manifest: %w", err))
+				continue
 			}
 			inputs = append(inputs, manifest.Input{Name: path, Reader: bytes.NewReader(content)})
 		}
 	}
-	return inputs, nil
+	return inputs, errors.Join(errs...)
 }
 
 // expand returns the path of a file, or the paths of the manifests in a folder, sorted and

@@ -49,6 +49,8 @@ type LocalOptions struct {
 	CrashLoopInitial, CrashLoopMax time.Duration
 	// Logs shows the output of the containers.
 	Logs bool
+	// Verbose shows standard conditions, and how the pods are stopped.
+	Verbose bool
 
 	expressions []until.Expression
 	terminal    bool
@@ -121,11 +123,12 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
 	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression is not met (default never)")
-	flags.BoolVar(&o.Strict, "strict", false, "reject manifests with fields that a local run does not support")
+	flags.BoolVar(&o.Strict, "strict", false, "reject invalid markers, and fields that a local run does not support and that can affect probes")
 	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
 	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
 	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
 	flags.BoolVar(&o.Logs, "logs", false, "show the output of the containers")
+	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show standard conditions other than Ready, and how the pods are stopped")
 	// The usage text states the default. pflag does not print a default of 0.
 	flags.Lookup("replicas").DefValue = "0"
 	return command
@@ -187,7 +190,8 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.handleUnsupported(objects.Unsupported()); err != nil {
+	ignored, err := o.handleUnsupported(objects.Unsupported())
+	if err != nil {
 		return err
 	}
 	s := newSession(o.expressions, o.Logs)
@@ -199,7 +203,11 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range s.runner.Warnings() {
+	if problems := s.runner.Warnings(); o.Strict && len(problems) > 0 {
+		return fmt.Errorf("invalid markers, and --strict is set:\n  %s", strings.Join(problems, "\n  "))
+	}
+	s.warnings = append(ignored, s.runner.Warnings()...)
+	for _, warning := range s.warnings {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
 	}
 	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
@@ -231,23 +239,23 @@ func (o *LocalOptions) conclude(s *session, end runEnd) error {
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
-// handleUnsupported prints one warning that lists all unsupported fields and kinds, or, with
-// --strict, returns them as an error.
-func (o *LocalOptions) handleUnsupported(unsupported []manifest.Unsupported) error {
-	if len(unsupported) == 0 {
-		return nil
-	}
-	var text strings.Builder
+// handleUnsupported returns the warning that lists all unsupported fields and kinds, if there
+// are any. With --strict, it returns them as an error, except for those that cannot affect
+// probes.
+func (o *LocalOptions) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
+	var ignored, rejected strings.Builder
 	for _, u := range unsupported {
-		if o.Strict {
-			fmt.Fprintf(&text, "\n  %s", u.Location())
+		if o.Strict && !u.Harmless() {
+			fmt.Fprintf(&rejected, "\n  %s", u.Location())
 			continue
 		}
-		fmt.Fprintf(&text, "\n  %s", u)
+		fmt.Fprintf(&ignored, "\n  %s", u)
 	}
-	if o.Strict {
-		return fmt.Errorf("a local run does not support these, and --strict is set:%s", text.String())
+	if rejected.Len() > 0 {
+		return nil, fmt.Errorf("a local run does not support these, and --strict is set:%s", rejected.String())
 	}
-	fmt.Fprintf(o.ErrOut, "Warning: a local run ignores:%s\n", text.String())
-	return nil
+	if ignored.Len() == 0 {
+		return nil, nil
+	}
+	return []string{"a local run ignores:" + ignored.String()}, nil
 }

@@ -42,11 +42,18 @@ type session struct {
 	runner runner
 	feed   *feed
 	logs   bool
+	// brief leaves out what only shows that the pods are being stopped.
+	brief bool
+	// warnings are the warnings that were printed before the run.
+	warnings []string
 	// met is closed when all expressions are met.
 	met chan struct{}
 
 	mu    sync.Mutex
 	watch *until.Watch
+	// quiet is whether the pods of a finished run are being stopped. An interrupted run shows
+	// how they stop, because the user waits for it.
+	quiet bool
 	// settled is whether changes no longer count.
 	settled bool
 	// last is the state of the pods at the end of the run, before they were stopped.
@@ -62,7 +69,7 @@ func newSession(expressions []until.Expression, logs bool) *session {
 
 // observe handles a change. It never blocks, because the run waits for it.
 func (s *session) observe(change local.Change) {
-	if s.logs || change.Kind != local.KindLog {
+	if (s.logs || change.Kind != local.KindLog) && !(s.isQuiet() && isShutdownNoise(change)) {
 		s.feed.put(change)
 	}
 	s.mu.Lock()
@@ -87,6 +94,12 @@ func (s *session) settle() bool {
 	return met
 }
 
+func (s *session) isQuiet() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.brief && s.quiet
+}
+
 func (s *session) verdicts() []until.Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,11 +120,11 @@ func (s *session) Snapshot() []local.PodView {
 	return s.runner.Snapshot()
 }
 
-// keepLast keeps the state of the pods before they are stopped.
-func (s *session) keepLast() {
+// keepLast keeps the state of the pods before they are stopped for the reason.
+func (s *session) keepLast(reason endReason) {
 	last := s.runner.Snapshot()
 	s.mu.Lock()
-	s.last = last
+	s.last, s.quiet = last, reason != interrupted
 	s.mu.Unlock()
 	s.feed.setStage(table.Stopping)
 }
@@ -140,7 +153,7 @@ func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-c
 		start := time.Now()
 		end.reason = s.await(ctx, timeout, interrupts, finished)
 		end.after = time.Since(start)
-		s.keepLast()
+		s.keepLast(end.reason)
 		cancel()
 		s.killOnInterrupt(interrupts, finished)
 	})

@@ -6,6 +6,7 @@ package local
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,9 @@ func (c *changes) log(now time.Time, p *pod, container string, line LogLine) {
 	change := p.change(now, KindLog, container)
 	change.Log = &line
 	p.logs.add(change)
+	if line.Stream == "stderr" && strings.TrimSpace(line.Text) != "" {
+		p.lastErrors[container] = line.Text
+	}
 	c.add(change)
 }
 

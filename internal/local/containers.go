@@ -108,6 +108,7 @@ func (c *containers) act(now time.Time, p *pod, actions []lifecycle.Action) {
 // start starts a container.
 func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Action {
 	machine := p.machine.Container(name)
+	delete(p.lastErrors, name)
 	id := fmt.Sprintf("%s-%s-%d", p.object.UID, name, machine.Starts)
 	running, err := c.startProcess(p, machine.Spec, id)
 	container := probeid.ContainerKey{PodUID: p.object.UID, Name: name}
@@ -170,6 +171,10 @@ func (c *containers) exited(now time.Time, p *pod, name, id string, exit process
 		if taken := c.listeners.takenByOthers(p.object); taken != "" {
 			c.changes.event(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
 		}
+	}
+	if exit.Code != 0 {
+		// As in a cluster with terminationMessagePolicy FallbackToLogsOnError.
+		ended.Message = p.lastErrors[name]
 	}
 	c.act(now, p, p.machine.ContainerExited(now, name, ended))
 }

@@ -37,6 +37,21 @@ func TestFailedLivenessProbeRestartsContainer(t *testing.T) {
 	)
 }
 
+func TestCrashShowsLastLineOfStderr(t *testing.T) {
+	t.Parallel()
+	r := startPod(t, `
+  restartPolicy: Never
+  containers:
+  - name: main
+    command: [sh, -c, 'echo listening; echo "address in use" >&2; echo >&2; exit 3']
+`)
+	r.await("p phase Failed")
+	end := r.Snapshot()[0].Pod.Status.ContainerStatuses[0].State.Terminated
+	if end == nil || end.Message != "address in use" || end.ExitCode != 3 {
+		t.Errorf("terminated state is %+v, want the line of stderr", end)
+	}
+}
+
 func TestStartupProbeHoldsBackOtherProbes(t *testing.T) {
 	t.Parallel()
 	flag := filepath.Join(t.TempDir(), "started")

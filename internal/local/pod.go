@@ -59,6 +59,8 @@ type pod struct {
 	kubelet map[kubeletProbe]*ProbeChange
 	marked  map[probeid.Key]*ProbeChange
 	logs    logRing
+	// lastErrors has the last line that each running container wrote to stderr.
+	lastErrors map[string]string
 	// dirty reports whether the status may have changed.
 	dirty bool
 }
@@ -82,6 +84,8 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 		running: map[string]*process.Process{},
 		kubelet: map[kubeletProbe]*ProbeChange{},
 		marked:  map[probeid.Key]*ProbeChange{},
+
+		lastErrors: map[string]string{},
 	}
 	for _, c := range p.machine.Containers() {
 		for _, declared := range kubeletProbes(c.Spec) {

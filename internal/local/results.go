@@ -5,11 +5,13 @@ package local
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
@@ -54,7 +56,7 @@ func (ps *probes) ran(now time.Time, run worker.Run) {
 	stored.LastProbe = now
 	stored.Ran = true
 	if run.Err != nil {
-		stored.Error = run.Err.Error()
+		stored.Error = reasonFirst(run)
 		ps.changes.probe(now, planned.pod, stored, false)
 		ps.unhealthy(now, run, planned, "errored and resulted in unknown state", stored.Error)
 		return
@@ -67,6 +69,27 @@ func (ps *probes) ran(now time.Time, run worker.Run) {
 		return
 	}
 	ps.unhealthy(now, run, planned, "failed", run.Outcome.Message)
+}
+
+// reasonFirst returns the error of a run. For a command, it starts with its cause: the text
+// before it names the container and the program, which are known.
+func reasonFirst(run worker.Run) string {
+	text := run.Err.Error()
+	if run.Handler != probe.HandlerExec {
+		return text
+	}
+	at := strings.LastIndex(text, ": ")
+	if at < 0 {
+		return text
+	}
+	context := text[:at]
+	if strings.HasPrefix(context, "run command in container ") {
+		_, context, _ = strings.Cut(context, ": ")
+	}
+	if context == "" {
+		return text[at+2:]
+	}
+	return text[at+2:] + " (" + context + ")"
 }
 
 // unhealthy writes the kubelet's event if a run of one of its probes did not succeed.

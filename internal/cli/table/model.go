@@ -77,6 +77,15 @@ func New(run LiveRun, interrupt func()) *Model {
 	return m
 }
 
+// Warn adds warnings to the log, as entries without a time.
+func (m *Model) Warn(warnings []string) {
+	for _, warning := range warnings {
+		for line := range strings.Lines(warning) {
+			m.log = append(m.log, logEntry{pod: "Warning", text: strings.TrimSpace(line)})
+		}
+	}
+}
+
 // Run shows the run until it has ended, and then prints the last state of the pods. The
 // options are those of bubbletea, such as the input.
 func Run(m *Model, out io.Writer, options ...tea.ProgramOption) error {
@@ -125,7 +134,7 @@ func (m *Model) poll() {
 	changes, stage := m.run.Take()
 	m.stage = max(m.stage, stage)
 	for _, change := range changes {
-		if change.Kind == local.KindEvent || change.Kind == local.KindLog {
+		if change.Kind == local.KindEvent || change.Kind == local.KindLog || isCrash(change) {
 			m.log = append(m.log, logEntry{change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change)})
 		}
 	}
@@ -133,6 +142,11 @@ func (m *Model) poll() {
 	if (!m.paused && len(changes) > 0) || m.stage == Ended {
 		m.refresh()
 	}
+}
+
+// isCrash reports whether a change is a container that has just ended with an error.
+func isCrash(change local.Change) bool {
+	return change.Kind == local.KindContainer && change.Status.State.Terminated != nil && change.Status.State.Terminated.ExitCode != 0
 }
 
 // refresh updates the rows.
@@ -148,7 +162,7 @@ type logEntry struct{ at, pod, text string }
 // line returns the entry, truncated to the width. A long pod name is cut to leave room for
 // the text.
 func (e logEntry) line(width int) string {
-	return ansi.Truncate(fmt.Sprintf("%s %s  %s", e.at, ansi.Truncate(e.pod, max(width/3, 8), "…"), e.text), width, "…")
+	return ansi.Truncate(fmt.Sprintf("%-8s %s  %s", e.at, ansi.Truncate(e.pod, max(width/3, 8), "…"), e.text), width, "…")
 }
 
 // handleKey handles a key.

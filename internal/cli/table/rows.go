@@ -59,7 +59,7 @@ func rowsOf(views []local.PodView) []row {
 }
 
 func podRow(view *local.PodView) row {
-	r := row{name: view.Pod.Name, pod: true, marks: marksOf(view)}
+	r := row{name: view.Pod.Name, pod: true, marks: output.Marks(view)}
 	r.state, r.health = podState(view.Pod)
 	restarts := 0
 	for _, status := range statuses(view.Pod) {
@@ -97,23 +97,6 @@ func podState(pod *corev1.Pod) (string, health) {
 	default:
 		return string(pod.Status.Phase), neutral
 	}
-}
-
-// marksOf returns the Ready condition of the pod and the marks that the markers set.
-func marksOf(view *local.PodView) []string {
-	var marks []string
-	for _, condition := range view.Pod.Status.Conditions {
-		if condition.Type == corev1.PodReady || slices.Contains(view.MarkedConditions, string(condition.Type)) {
-			marks = append(marks, fmt.Sprintf("%s=%s", condition.Type, condition.Status))
-		}
-	}
-	for _, key := range view.MarkedLabels {
-		marks = append(marks, key+"="+view.Pod.Labels[key])
-	}
-	for _, key := range view.MarkedAnnotations {
-		marks = append(marks, key+"="+view.Pod.Annotations[key])
-	}
-	return marks
 }
 
 func probeRow(pod *corev1.Pod, p *local.ProbeChange) row {

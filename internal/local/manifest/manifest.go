@@ -9,6 +9,8 @@ package manifest
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +74,15 @@ func (u Unsupported) String() string {
 		return u.Object
 	}
 	return u.Object + ": " + u.Path
+}
+
+// Harmless reports whether the field only affects where and with which resources the pod
+// runs, so that probes have the same results without it.
+func (u Unsupported) Harmless() bool {
+	field := u.Path[strings.LastIndexByte(u.Path, '.')+1:]
+	return slices.Contains([]string{
+		"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
+	}, field)
 }
 
 // Unsupported returns the fields and objects that a local run ignores, in the order of the

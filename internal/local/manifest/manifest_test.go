@@ -122,6 +122,9 @@ func TestInvalidManifests(t *testing.T) {
 	const main = "a.yaml: document 1: Pod web: spec.containers[0]."
 	for name, test := range map[string]struct{ text, want string }{
 		"invalid YAML":                   {"a: [", "a.yaml: document 1: invalid YAML"},
+		"line of the file":               {"---\n# comment\na: 1\n---\nb:\n  c: 1\n  c: 2", "line 7"},
+		"unknown field, similar":         {handler("periodSecond: 1"), `periodSecond": did you mean "periodSeconds"?`},
+		"unknown marker field, similar":  {strings.Replace(marker, "podConditionType", "podCondition", 1), `did you mean "podConditionType"?`},
 		"duplicate key":                  {"a: 1\na: 2", `a.yaml: document 1: invalid YAML`},
 		"not an object":                  {"just: text", "a.yaml: document 1: not a Kubernetes object"},
 		"no version":                     {"{kind: Pod, metadata: {name: web}}", "a.yaml: document 1: Pod web: apiVersion: Required value"},
@@ -198,6 +201,30 @@ func TestReadReturnsAllErrors(t *testing.T) {
 	var documentErr *manifest.DocumentError
 	if !errors.As(err, &documentErr) || documentErr.Input == "" || documentErr.Document != 1 {
 		t.Errorf("got %+v, want the location of the error", documentErr)
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	for path, want := range map[string]bool{
+		"spec.containers[0].resources": true, "spec.affinity": true, "spec.hostPID": false, "": false,
+		"spec.template.spec.containers[0].livenessProbe.httpGet.host": false,
+	} {
+		if got := (manifest.Unsupported{Object: "Pod web", Path: path}).Harmless(); got != want {
+			t.Errorf("%q is harmless: %t, want %t", path, got, want)
+		}
+	}
+}
+
+func TestErrorsOfAllInputs(t *testing.T) {
+	inputs := []manifest.Input{
+		{Name: "broken.yaml", Reader: brokenReader{}},
+		{Name: "a.yaml", Reader: strings.NewReader(handler("periodSecond: 1"))},
+	}
+	_, err := manifest.Read(t.Context(), inputs, manifest.Options{})
+	for _, want := range []string{"read broken.yaml: unexpected EOF", `periodSecond": did you mean "periodSeconds"?`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not contain %q", err, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -25,6 +26,9 @@ import (
 
 // defaultGracePeriod is the default of an API server, in seconds.
 const defaultGracePeriod = 30
+
+// unknownField is the detail of the error for an unknown field of a marker.
+const unknownField = "unknown field"
 
 // nameOf returns the namespaced name of the object.
 func nameOf(object metav1.Object) types.NamespacedName {
@@ -240,12 +244,17 @@ func setDefaults(pod *corev1.Pod) {
 // marker validates a marker with the schema of its CRD, and then as the manager does.
 func (r *reader) marker(at location, object *unstructured.Unstructured, encoded []byte) {
 	if errs := r.markers.Check(r.ctx, object.Object); len(errs) > 0 {
+		for _, err := range errs {
+			if meant := suggestion(err.Field, reflect.TypeFor[v1alpha1.PodProbeMarker]()); err.Detail == unknownField && meant != "" {
+				err.Detail += fmt.Sprintf(": did you mean %q?", meant)
+			}
+		}
 		addErrors(r, at, errs)
 		return
 	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
-		addErrors(r, at, strictErrors(err))
+		r.addStrictErrors(at, object, err)
 		return
 	}
 	marker, ok := decoded.(*v1alpha1.PodProbeMarker)

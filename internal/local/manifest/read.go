@@ -5,11 +5,13 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,7 +40,7 @@ func Read(ctx context.Context, inputs []Input, options Options) (Objects, error)
 	}
 	for _, input := range inputs {
 		if err := r.input(input); err != nil {
-			return Objects{}, err
+			r.errs = append(r.errs, err)
 		}
 	}
 	r.finish()
@@ -52,6 +54,7 @@ func Read(ctx context.Context, inputs []Input, options Options) (Objects, error)
 type reader struct {
 	ctx     context.Context
 	options Options
+	scheme  *runtime.Scheme
 	decoder runtime.Decoder
 	markers *markerschema.Schema
 	objects Objects
@@ -82,7 +85,7 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 		return nil, fmt.Errorf("load schema of PodProbeMarkers: %w", err)
 	}
 	return &reader{
-		ctx: ctx, options: options, markers: markers,
+		ctx: ctx, options: options, markers: markers, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 		seen:    map[string]location{},
 		objects: Objects{
@@ -94,8 +97,13 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 
 // input reads the documents of one input. It returns an error if the input cannot be read.
 func (r *reader) input(input Input) error {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(input.Reader))
-	for n := 1; ; {
+	content, err := io.ReadAll(input.Reader)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", input.Name, err)
+	}
+	content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for n, offset := 1, 0; ; {
 		document, err := documents.Read()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -103,10 +111,13 @@ func (r *reader) input(input Input) error {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", input.Name, err)
 		}
+		start := offset + max(bytes.Index(content[offset:], bytes.TrimRight(document, "\n")), 0)
+		offset = min(start+len(document), len(content))
 		encoded, err := yaml.YAMLToJSONStrict(document)
 		at := location{input: input.Name, document: n}
 		if err != nil {
-			r.addError(at, fmt.Errorf("invalid YAML: %w", err))
+			lines := bytes.Count(content[:start], []byte("\n"))
+			r.addError(at, errors.New("invalid YAML: "+shiftLines(err.Error(), lines)))
 		} else if string(encoded) != "null" {
 			r.document(at, encoded)
 		} else {
@@ -157,7 +168,7 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
-		addErrors(r, at, strictErrors(err))
+		r.addStrictErrors(at, object, err)
 		return
 	}
 	switch o := decoded.(type) {
@@ -218,6 +229,17 @@ func checkVersion(object *unstructured.Unstructured) error {
 func (r *reader) unsupported(at location, path string) {
 	r.objects.unsupported = append(r.objects.unsupported,
 		Unsupported{Input: at.input, Document: at.document, Object: at.object, Path: path})
+}
+
+// addStrictErrors adds the errors of a strict decoder, with suggestions for unknown fields.
+func (r *reader) addStrictErrors(at location, object *unstructured.Unstructured, err error) {
+	typed, unknown := r.scheme.New(object.GroupVersionKind())
+	for _, err := range strictErrors(err) {
+		if unknown == nil {
+			err = withSuggestion(err, reflect.TypeOf(typed))
+		}
+		r.addError(at, err)
+	}
 }
 
 // strictErrors returns the individual errors of a strict decoder.

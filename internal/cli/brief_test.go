@@ -1,0 +1,143 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/cli/output"
+	"github.com/seamark-dev/seamark/internal/local"
+)
+
+func conditionChange(kind string) local.Change {
+	return local.Change{Kind: local.KindCondition, Namespace: "default", Pod: "web",
+		Condition: &corev1.PodCondition{Type: corev1.PodConditionType(kind), Status: "True"}}
+}
+
+func eventChange(eventType, reason string) local.Change {
+	return local.Change{Kind: local.KindEvent, Namespace: "default", Pod: "web", Event: &local.PodEvent{Type: eventType, Reason: reason}}
+}
+
+func TestStandardConditionsNeedVerbose(t *testing.T) {
+	for name, want := range map[string][2]bool{
+		"PodScheduled":  {false, true},
+		"Initialized":   {false, true},
+		"Ready":         {true, true},
+		"game.io/ready": {true, true},
+	} {
+		for i, verbose := range []bool{false, true} {
+			var out bytes.Buffer
+			printer := brief{output.NewText(&out, nil), &out, verbose}
+			if err := printer.Print(conditionChange(name)); err != nil {
+				t.Fatal(err)
+			}
+			if got := out.Len() > 0; got != want[i] {
+				t.Errorf("%s is shown: %t, want %t with -v=%t", name, got, want[i], verbose)
+			}
+		}
+	}
+}
+
+func TestShutdownNoise(t *testing.T) {
+	for name, test := range map[string]struct {
+		change local.Change
+		want   bool
+	}{
+		"phase":            {local.Change{Kind: local.KindPod}, true},
+		"container":        {local.Change{Kind: local.KindContainer}, true},
+		"condition":        {conditionChange("Ready"), true},
+		"killing":          {eventChange("Normal", "Killing"), true},
+		"unhealthy":        {eventChange("Warning", "Unhealthy"), true},
+		"failed hook":      {eventChange("Warning", "FailedPreStopHook"), false},
+		"output":           {local.Change{Kind: local.KindLog}, false},
+		"label of a probe": {label("a", "b"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isShutdownNoise(test.change); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMarksConcludeTheText(t *testing.T) {
+	var out bytes.Buffer
+	printer := brief{output.NewText(&out, nil), &out, false}
+	err := printer.Conclude([]local.PodView{
+		{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}},
+		{
+			Pod: &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web", "role": "primary"}},
+				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+					{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "True"}, {Type: "game.io/idle", Status: "False"},
+				}},
+			},
+			MarkedLabels: []string{"role"}, MarkedConditions: []string{"game.io/idle"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("web: Ready=True game.io/idle=False role=primary\n", out.String()); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestShutdownIsShown(t *testing.T) {
+	for name, test := range map[string]struct {
+		brief  bool
+		reason endReason
+		want   int
+	}{
+		"text, finished":    {true, allMet, 0},
+		"text, timed out":   {true, timedOut, 0},
+		"text, interrupted": {true, interrupted, 1},
+		"JSON, finished":    {false, allMet, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(nil, false)
+			s.runner, s.brief = &script{}, test.brief
+			s.keepLast(test.reason)
+			s.observe(eventChange("Normal", "Killing"))
+			if got := len(s.feed.take()); got != test.want {
+				t.Errorf("%d changes, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestErrorsOfAllFiles(t *testing.T) {
+	folder := t.TempDir()
+	first, second := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
+	if err := errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := play(t, &script{}, LocalOptions{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
+	for _, want := range []string{"none.yaml: no such file", "a.yaml: document 1: invalid YAML", "b.yaml: document 1: not a Kubernetes object"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not contain %q", err, want)
+		}
+	}
+	if ExitCode(err) != ExitUsage {
+		t.Errorf("exit code %d, want %d", ExitCode(err), ExitUsage)
+	}
+}
+
+func TestStrictRejectsMarkerProblems(t *testing.T) {
+	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, LocalOptions{Strict: true, Timeout: time.Second})
+	want := "invalid markers, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
+	if err == nil || err.Error() != want || ExitCode(err) != ExitUsage || stderr != "" {
+		t.Errorf("got error %v and standard error %q, want %q", err, stderr, want)
+	}
+}

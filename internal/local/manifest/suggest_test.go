@@ -1,0 +1,41 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"reflect"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestSuggestion(t *testing.T) {
+	pod, deployment := reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment]()
+	for name, test := range map[string]struct {
+		of         reflect.Type
+		path, want string
+	}{
+		"missing letter":  {pod, "spec.containers[0].readinessProbe.periodSecond", "periodSeconds"},
+		"wrong case":      {pod, "spec.containers[0].livenessprobe", "livenessProbe"},
+		"inlined handler": {pod, "spec.containers[0].livenessProbe.httpget", "httpGet"},
+		"top level":       {pod, "specs", "spec"},
+		"template":        {deployment, "spec.template.spec.container", "containers"},
+		"nothing similar": {pod, "spec.containers[0].frobnicate", ""},
+		"unknown parent":  {pod, "spec.unknown.name", ""},
+		"map":             {pod, "metadata.labels.x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := suggestion(test.path, test.of); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestShiftLines(t *testing.T) {
+	if got, want := shiftLines("yaml: line 3: key \"a\" already set in line 2", 10), "yaml: line 13: key \"a\" already set in line 12"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
