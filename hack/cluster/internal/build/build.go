@@ -324,7 +324,7 @@ func (b *Builder) run(ctx context.Context, names, module string, args []string) 
 	for {
 		select {
 		case <-ticker.C:
-			b.say("building %s: %d s, %s", names, int(time.Since(start).Seconds()), lastLine(b.Log))
+			b.say("building %s: %d s %s", names, int(time.Since(start).Seconds()), lastLine(b.Log))
 		case err := <-done:
 			if err != nil {
 				return fmt.Errorf("build %s: %w\n%s", names, err, tail(b.Log))
