@@ -17,7 +17,7 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	say := func(log logr.Logger) {
+	write := func(log logr.Logger) {
 		log = log.WithName("report").WithValues("node", "node-1")
 		log.Info("State", "pod", "games/a")
 		log.V(Writes).Info("Write", "pod", "games/a")
@@ -47,7 +47,7 @@ func TestNew(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			say(New(&out, tc.options))
+			write(New(&out, tc.options))
 			time := regexp.MustCompile(`^(time=\S+ |\{"time":"[^"]+",)`)
 			var got []string
 			for line := range strings.Lines(out.String()) {

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager assembles the manager: the caches, the controllers, the webhook,
-// leader election, health and metrics. Its needs in the API, all of them:
+// Package manager assembles the manager: caches, controllers, webhook, leader election,
+// health and metrics. These are all API permissions that it requires:
 //
 //	nodes                        get list watch
 //	pods                         get list watch
@@ -11,9 +11,9 @@
 //	podprobemarkers              get list watch patch
 //	podprobemarkers/status       patch
 //	events                       create patch
-//	leases, in its namespace     get create update, of leader election
+//	leases, in its namespace     get create update, for leader election
 //
-// With a webhook whose certificates it keeps, and of one object each:
+// With a webhook whose certificates it issues, also these, for one object each:
 //
 //	secrets, in its namespace     get list watch update
 //	mutatingwebhookconfigurations get list watch patch
@@ -54,44 +54,43 @@ import (
 // Name is the manager's name in leases and events.
 const Name = "seamark-manager"
 
-// shutdown is how long the controllers may take to finish their writes at the end.
+// shutdown is the time that controllers have to finish their writes on shutdown.
 const shutdown = 5 * time.Second
 
-// Options are what a manager is made with.
+// Options configure a manager.
 type Options struct {
-	// Config reaches the API server. Its rate limits are lifted: the API server's
-	// priority and fairness decides.
+	// Config connects to the API server. Its rate limits are ignored: the API server's
+	// priority and fairness limits requests.
 	Config *rest.Config
-	// LeaderElection is whether the controllers wait until this manager leads. Without
+	// LeaderElection makes the controllers wait until this manager is the leader. Without
 	// it, only one manager may run.
 	LeaderElection bool
-	// LeaderElectionNamespace is where the lease is kept.
+	// LeaderElectionNamespace is the namespace of the lease.
 	LeaderElectionNamespace string
-	// MetricsBindAddress and HealthProbeBindAddress are the addresses of the two
-	// servers, host and port; "0" serves nothing.
+	// MetricsBindAddress and HealthProbeBindAddress are the addresses of the two servers,
+	// host:port. "0" disables a server.
 	MetricsBindAddress, HealthProbeBindAddress string
-	// PprofBindAddress is where profiles are served, host and port; empty or "0" serves
-	// none. Profiles tell much: the host is to be a loopback address.
+	// PprofBindAddress is the address that serves profiles, host:port. Empty or "0" disables
+	// it. The host must be a loopback address, because profiles expose internals.
 	PprofBindAddress string
-	// Disabled is whether no controller runs, the gate PodProbeMarkerGate being off. Plans
-	// and marks stay as they are.
+	// Disabled means that the feature gate PodProbeMarkerGate is off: no controller runs, and
+	// plans and marks do not change.
 	Disabled bool
-	// Serverless is whether pods of virtual kubelets are served, the gate
-	// EnablePodProbeMarkerOnServerless being on. It has no effect in a manager that is
-	// Disabled.
+	// Serverless enables support for pods on virtual nodes, if the manager is not Disabled:
+	// the feature gate EnablePodProbeMarkerOnServerless.
 	Serverless bool
-	// Webhook annotates the pods of virtual kubelets as they are made. Nil leaves that to
-	// the controller, as does a manager that is not Serverless.
+	// Webhook annotates pods for virtual nodes when they are created. If it is nil or the
+	// manager is not Serverless, only the controller annotates them.
 	Webhook *webhook.Options
-	// Controllers is how much each controller does at a time, at least 1.
+	// Controllers is the concurrency of each controller, at least 1.
 	Controllers configv1alpha1.Controllers
-	// Defaults are for the fields of probes that markers leave unset.
+	// Defaults are the values of probe fields that markers leave unset.
 	Defaults plan.Defaults
-	// Version is the program's, which the metrics tell.
+	// Version of the program, for the metrics.
 	Version string
-	// Registry takes the manager's own metrics.
+	// Registry receives the manager's own metrics.
 	Registry prometheus.Registerer
-	// Logger takes what the manager and its controllers log.
+	// Logger receives the log of the manager and its controllers.
 	Logger logr.Logger
 }
 
@@ -105,8 +104,8 @@ type Manager struct {
 	manager ctrlmanager.Manager
 }
 
-// New assembles a manager. It talks to the API server, to learn what it serves, and
-// returns an error where that or one of the addresses can't be had.
+// New assembles a manager. It connects to the API server for discovery, and returns an error
+// if that fails or an address is not available.
 func New(ctx context.Context, options Options) (*Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -115,7 +114,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	cfg := rest.CopyConfig(options.Config)
 	cfg.QPS = -1
 	hook := newWebhook(cfg, options)
-	// One process may hold several managers in turn, as tests do.
+	// Names repeat if one process runs several managers in turn, as tests do.
 	skipNames, grace := true, shutdown
 	mgr, err := ctrlmanager.New(cfg, ctrlmanager.Options{
 		Scheme:                        scheme,
@@ -134,14 +133,14 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 		WebhookServer:                 hook.Server,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, fmt.Errorf("create the manager: %w", err)
 	}
 	if err := addHealth(mgr); err != nil {
 		return nil, err
 	}
 	m := &Manager{manager: mgr}
 	if options.Disabled {
-		options.Logger.Info("Running no controllers, PodProbeMarkerGate is off: plans and marks stay as they are")
+		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return m, nil
 	}
 	if err := startInformers(ctx, mgr.GetCache()); err != nil {
@@ -162,11 +161,11 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	return m, nil
 }
 
-// Run runs the controllers until the context ends, which is no error, or until the
-// lease is lost, which is one. The process must exit when it returns.
+// Run runs the controllers until the context ends, and returns an error if the lease is lost.
+// The process must exit when Run returns.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.manager.Start(ctx); err != nil {
-		return fmt.Errorf("running the manager: %w", err)
+		return fmt.Errorf("run the manager: %w", err)
 	}
 	return nil
 }
@@ -174,19 +173,19 @@ func (m *Manager) Run(ctx context.Context) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil
 }
 
-// startInformers makes the informers of every kind that is read, so that the caches
-// count as synced only when all of them are.
+// startInformers creates the informers of all kinds, so that the manager is ready only when
+// all of them are synced.
 func startInformers(ctx context.Context, informers cache.Cache) error {
 	for _, object := range []client.Object{
 		view.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("making the informer of %T: %w", object, err)
+			return fmt.Errorf("create the informer of %T: %w", object, err)
 		}
 	}
 	err := informers.IndexField(ctx, &corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
@@ -196,17 +195,17 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("indexing pods by node: %w", err)
+		return fmt.Errorf("index pods by node: %w", err)
 	}
 	return nil
 }
 
-// newCompiler returns a compiler that forgets the markers that go, whether or not this
-// manager leads: the webhook compiles in all.
+// newCompiler returns a compiler that forgets deleted markers. This does not depend on leader
+// election, because the webhook compiles markers in every manager.
 func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, error) {
 	markers, err := informers.GetInformer(ctx, &v1alpha1.PodProbeMarker{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, fmt.Errorf("following the markers for the compiler: %w", err)
+		return nil, fmt.Errorf("watch markers for the compiler: %w", err)
 	}
 	compiler := plan.NewCompiler()
 	_, err = markers.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
@@ -215,7 +214,7 @@ func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, er
 		}
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("following the markers for the compiler: %w", err)
+		return nil, fmt.Errorf("watch markers for the compiler: %w", err)
 	}
 	return compiler, nil
 }
@@ -223,7 +222,7 @@ func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, er
 func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader view.Reader, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("making the metadata client: %w", err)
+		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	recorder, err := addRecorder(cfg, mgr)
 	if err != nil {

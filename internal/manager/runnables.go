@@ -19,7 +19,8 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// addHealth makes the manager ready once its caches are synced, whether or not it leads.
+// addHealth adds health checks. A manager is ready when its caches are synced, whether or not
+// it is the leader.
 func addHealth(mgr ctrlmanager.Manager) error {
 	ready := &readiness{cache: mgr.GetCache()}
 	err := errors.Join(
@@ -28,45 +29,45 @@ func addHealth(mgr ctrlmanager.Manager) error {
 		mgr.AddReadyzCheck("caches", ready.check),
 	)
 	if err != nil {
-		return fmt.Errorf("adding the health checks: %w", err)
+		return fmt.Errorf("add health checks: %w", err)
 	}
 	return nil
 }
 
-// readiness follows the sync of the caches.
+// readiness tracks whether the caches are synced.
 type readiness struct {
 	cache  cache.Cache
 	synced atomic.Bool
 }
 
-// Start waits for the caches.
+// Start waits until the caches are synced.
 func (r *readiness) Start(ctx context.Context) error {
 	r.synced.Store(r.cache.WaitForCacheSync(ctx))
 	<-ctx.Done()
 	return nil
 }
 
-// NeedLeaderElection makes it run in every manager.
+// NeedLeaderElection returns false: it runs in every manager.
 func (r *readiness) NeedLeaderElection() bool { return false }
 
 func (r *readiness) check(*http.Request) error {
 	if !r.synced.Load() {
-		return errors.New("the caches are not synced yet")
+		return errors.New("caches are not synced yet")
 	}
 	return nil
 }
 
-// addRecorder returns a recorder of events whose source is the manager. It records
-// while the manager runs.
+// addRecorder returns an event recorder with the manager as the source. It records while the
+// manager runs.
 func addRecorder(cfg *rest.Config, mgr ctrlmanager.Manager) (record.EventRecorder, error) {
 	client, err := typedcorev1.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("making the client of events: %w", err)
+		return nil, fmt.Errorf("create the client for events: %w", err)
 	}
 	broadcaster := record.NewBroadcaster()
 	err = mgr.Add(&recording{broadcaster: broadcaster, sink: &typedcorev1.EventSinkImpl{Interface: client.Events("")}})
 	if err != nil {
-		return nil, fmt.Errorf("adding the recorder of events: %w", err)
+		return nil, fmt.Errorf("add the event recorder: %w", err)
 	}
 	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: Name}), nil
 }
@@ -85,5 +86,5 @@ func (r *recording) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection makes it run in every manager; only the leader has events.
+// NeedLeaderElection returns false: it runs in every manager, but only the leader has events.
 func (r *recording) NeedLeaderElection() bool { return false }

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
-// newWebhook returns a webhook without a server where none is asked for.
+// newWebhook returns a webhook without a server if the webhook is disabled.
 func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
 	if options.Disabled || !options.Serverless || options.Webhook == nil {
 		return &webhook.Webhook{}
@@ -23,8 +23,8 @@ func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
 	return webhook.New(cfg, *options.Webhook)
 }
 
-// addServerless adds what serves the pods of virtual kubelets: the controller, in the
-// manager that leads, and the webhook, in all.
+// addServerless adds support for pods on virtual nodes: the controller, which runs in the
+// leader, and the webhook, which runs in every manager.
 func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, reader view.Reader, options Options) error {
 	if !options.Serverless {
 		return nil
