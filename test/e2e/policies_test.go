@@ -66,7 +66,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 			return err
 		}
 		return rejectedWith(agent.Status().Patch(ctx, other, statusPatch()),
-			fmt.Sprintf("the agent of node %q may not write NodePodProbe %q", node, name))
+			fmt.Sprintf("the agent of node %q cannot write NodePodProbe %q", node, name))
 	})
 	s.Eventually("the other plan is deleted", func(ctx context.Context) error {
 		err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, &appsv1alpha1.NodePodProbe{})
@@ -80,7 +80,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: "pod"},
 		Reason:         "Killing", Source: corev1.EventSource{Component: "kubelet", Host: node},
 	}
-	cluster.Must(t, rejectedWith(agent.Create(t.Context(), foreign), "may only write events"))
+	cluster.Must(t, rejectedWith(agent.Create(t.Context(), foreign), "can only write events"))
 }
 
 // agentToken returns the name of a node and a client with a token of its agent.
@@ -135,7 +135,7 @@ func TestMarkerAuthorIsWarned(t *testing.T) {
 	s.Kubectl("create", "rolebinding", "pods", "--role=pods", "--user=ann")
 	marker := newMarker("warned", map[string]string{"app": "none"}, newProbe("busy", shell("true"), condition("test.dev/busy")))
 	marker.SetGroupVersionKind(appsv1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	want := fmt.Sprintf(`user "ann" may not create pods/exec in namespace %q, which is needed to write probes with exec: busy`, s.Namespace)
+	want := fmt.Sprintf(`user "ann" cannot create pods/exec in namespace %q, which is required for probes with exec: busy`, s.Namespace)
 	manifest, err := json.Marshal(marker)
 	cluster.Must(t, err)
 	file := filepath.Join(t.TempDir(), "marker.json")

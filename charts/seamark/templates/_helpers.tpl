@@ -1,4 +1,4 @@
-{{/* Labels of the objects themselves. */}}
+{{/* Labels of all objects. */}}
 {{- define "seamark.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
@@ -22,9 +22,9 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* Go's soft memory limit: nine tenths of the container's, so that the collector works
-harder before the kernel ends the program. Nothing where the user sets it. Takes a
-component's values. */}}
+{{/* Go's soft memory limit: 90% of the container's memory limit, so that the garbage
+collector works harder before the kernel kills the process. Empty if the user sets it. Takes
+a component's values. */}}
 {{- define "seamark.memoryLimit" -}}
 {{- $limit := dig "limits" "memory" "" (.resources | default dict) | toString }}
 {{- range .env }}
@@ -39,12 +39,12 @@ component's values. */}}
 {{- end }}
 {{- end }}
 
-{{/* Whether providers of virtual kubelets probe, or nothing. */}}
+{{/* "true" if pods on virtual nodes are supported, or empty. */}}
 {{- define "seamark.serverless" -}}
 {{- if dig "EnablePodProbeMarkerOnServerless" false (.Values.featureGates | default dict) }}true{{ end }}
 {{- end }}
 
-{{/* A component's configuration, or nothing where all is default. Takes a dict of root,
+{{/* A component's configuration, or empty if it has no settings. Takes a dict of root,
 component and kind. */}}
 {{- define "seamark.config" -}}
 {{- $config := deepCopy ((index .root.Values .component).config | default dict) }}
@@ -59,7 +59,7 @@ component and kind. */}}
 {{- end }}
 {{- end }}
 
-{{/* Settings of a component's pods that users choose. Takes a dict of root and component. */}}
+{{/* The configurable fields of a component's pod spec. Takes a dict of root and component. */}}
 {{- define "seamark.pod" -}}
 {{- $values := index .root.Values .component }}
 {{- with $values.priorityClassName }}
@@ -72,7 +72,7 @@ affinity:
 {{- end }}
 {{- end }}
 
-{{/* Those of them that the pods of hooks have as well. */}}
+{{/* The configurable fields that the pods of hooks also have. */}}
 {{- define "seamark.hookPod" -}}
 {{- $values := index .root.Values .component }}
 {{- with .root.Values.imagePullSecrets }}
@@ -89,7 +89,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* What no container of Seamark needs. */}}
+{{/* The securityContext of all containers. */}}
 {{- define "seamark.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -97,7 +97,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The user of the manager's image, who owns nothing. */}}
+{{/* The securityContext of pods with the manager's image. The user owns no files. */}}
 {{- define "seamark.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532

@@ -136,33 +136,33 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 		}, ""},
 		"other node": {agentOf(t, env.SystemNamespace, own), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
-		}, `the agent of node "` + own + `" may not write NodePodProbe "` + other + `"`},
+		}, `the agent of node "` + own + `" cannot write NodePodProbe "` + other + `"`},
 		"unbound token": {server.ServiceAccount(t, env.SystemNamespace, agentAccount, nil), func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
-		}, "the token names no node"},
+		}, "the token is not bound to a node"},
 		"own node, other namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, own)
 		}, ""},
 		"other node, other namespace": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		// RBAC grants these agents all rights: only the policy rejects them.
 		"plan of another node": {elsewhere, func(ctx context.Context, c client.Client) error {
 			plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}
 			return c.Patch(ctx, plan, env.MergePatch(`{"metadata": {"labels": {"seen": "true"}}}`))
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		"plan with another name": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other + "-new"}})
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		"plan without a name": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{GenerateName: own}})
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		"delete another node's plan": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}})
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		"delete all plans": {elsewhere, func(ctx context.Context, c client.Client) error {
 			return c.DeleteAllOf(ctx, &v1alpha1.NodePodProbe{})
-		}, "may not write NodePodProbe"},
+		}, "cannot write NodePodProbe"},
 		"administrator": {server.Config, func(ctx context.Context, c client.Client) error {
 			return report(ctx, c, other)
 		}, ""},

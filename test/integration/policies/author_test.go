@@ -107,11 +107,11 @@ func httpProbe() *builders.ProbeBuilder {
 
 // noExec and noPatch are the policy's messages to a user without the right.
 func noExec(user, namespace, probes string) string {
-	return fmt.Sprintf(`user %q may not create pods/exec in namespace %q, which is needed to write probes with exec: %s`, user, namespace, probes)
+	return fmt.Sprintf(`user %q cannot create pods/exec in namespace %q, which is required for probes with exec: %s`, user, namespace, probes)
 }
 
 func noPatch(user, namespace, probes string) string {
-	return fmt.Sprintf(`user %q may not patch pods in namespace %q, which is needed to write probes with marks: %s`, user, namespace, probes)
+	return fmt.Sprintf(`user %q cannot patch pods in namespace %q, which is required for probes with marks: %s`, user, namespace, probes)
 }
 
 // author is a user with rights in one namespace.
