@@ -144,7 +144,7 @@ func TestMarkerAuthorIsWarned(t *testing.T) {
 	if !strings.Contains(out, "Warning: ") || !strings.Contains(out, want) {
 		t.Errorf("kubectl create prints %q, want a warning that contains %q", out, want)
 	}
-	if strings.Contains(out, "may not patch pods") {
+	if strings.Contains(out, "cannot patch pods") {
 		t.Errorf("kubectl create prints %q for a user who may patch pods", out)
 	}
 }

@@ -107,7 +107,7 @@ func (s *suite) rejectAuthor() {
 	s.Kubectl(write...)
 	s.Eventually("ann is rejected", func(ctx context.Context) error {
 		out, err := s.TryKubectl(ctx, append(write, "--as=ann")...)
-		if err != nil && strings.Contains(out, `user "ann" may not create pods/exec`) {
+		if err != nil && strings.Contains(out, `user "ann" cannot create pods/exec`) {
 			return nil
 		}
 		return fmt.Errorf("response %q", out)

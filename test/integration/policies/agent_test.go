@@ -76,8 +76,8 @@ func installForAgents(t *testing.T) {
 	node := newNode(t)
 	eventually(t, "policies on agents in effect", func(ctx context.Context) error {
 		return errors.Join(
-			rejectedWith("names no node")(report(ctx, unbound, node)),
-			rejectedWith("names no node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
+			rejectedWith("is not bound to a node")(report(ctx, unbound, node)),
+			rejectedWith("is not bound to a node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
 	})
 }
 
@@ -193,10 +193,10 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		"other host":       {func(e *corev1.Event) { e.Source.Host = "other" }, "its own node"},
 		"no host":          {func(e *corev1.Event) { e.Source.Host = "" }, "its own node"},
 		"other instance":   {func(e *corev1.Event) { e.ReportingInstance = "other" }, "its own node"},
-		"other component":  {func(e *corev1.Event) { e.Source.Component = "kubelet" }, "come from kruise-daemon-podprobe"},
-		"other controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "come from kruise-daemon-podprobe"},
-		"other reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with the reason"},
-		"on a secret":      {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "on pods"},
+		"other component":  {func(e *corev1.Event) { e.Source.Component = "kubelet" }, "events from kruise-daemon-podprobe"},
+		"other controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "events from kruise-daemon-podprobe"},
+		"other reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with reason"},
+		"on a secret":      {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "for pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

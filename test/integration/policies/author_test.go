@@ -69,7 +69,7 @@ func installForAuthors(t *testing.T) {
 			err = errors.New("no warning")
 		}
 		return errors.Join(err,
-			rejectedWith("may not create pods/exec")(c.Create(ctx, markerIn(strict, execProbe()), client.DryRunAll)))
+			rejectedWith("cannot create pods/exec")(c.Create(ctx, markerIn(strict, execProbe()), client.DryRunAll)))
 	})
 }
 
@@ -303,7 +303,7 @@ func TestManagerWritesOnlyFinalizers(t *testing.T) {
 	// A compromised manager can't run its own commands with a marker.
 	err := manager.Patch(t.Context(), marker.DeepCopy(), client.RawPatch("application/json-patch+json",
 		[]byte(`[{"op": "replace", "path": "/spec/probes/0/probe/exec/command", "value": ["/other"]}]`)))
-	if err := rejectedWith("may not create pods/exec")(err); err != nil {
+	if err := rejectedWith("cannot create pods/exec")(err); err != nil {
 		t.Error(err)
 	}
 }
