@@ -28,14 +28,18 @@ func makeVolumes(p *pod, folder string, objects *manifest.Objects) error {
 		if !ok {
 			continue
 		}
-		folder := filepath.Join(p.folder, "volumes", volume.Name)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		path := filepath.Join(p.folder, "volumes", volume.Name)
+		if claim := volume.PersistentVolumeClaim; claim != nil {
+			// All pods with the claim share its folder.
+			path = filepath.Join(folder, "claims", p.object.Namespace+"_"+claim.ClaimName)
+		}
+		if err := os.MkdirAll(path, 0o755); err != nil {
 			return fmt.Errorf("create volume %s of pod %s: %w", volume.Name, p.object.Name, err)
 		}
-		if err := writeFiles(folder, files, items, mode); err != nil {
+		if err := writeFiles(path, files, items, mode); err != nil {
 			return fmt.Errorf("write volume %s of pod %s: %w", volume.Name, p.object.Name, err)
 		}
-		p.volumes[volume.Name] = folder
+		p.volumes[volume.Name] = path
 	}
 	return nil
 }
@@ -48,7 +52,7 @@ func contentsOf(p *pod, volume *corev1.Volume, objects *manifest.Objects) (files
 	}
 	files = map[string][]byte{}
 	switch {
-	case volume.EmptyDir != nil:
+	case volume.EmptyDir != nil, volume.PersistentVolumeClaim != nil:
 		return files, nil, nil, true
 	case volume.ConfigMap != nil:
 		if object := objects.ConfigMaps[named(volume.ConfigMap.Name)]; object != nil {

@@ -35,6 +35,9 @@ type Options struct {
 	// Replicas overrides the replicas of all Deployments and StatefulSets, unless it is nil.
 	// It is between 0 and MaxReplicas.
 	Replicas *int32
+	// Commands are shell commands to run in the containers with these names, instead of
+	// their command and args.
+	Commands map[string]string
 }
 
 // Objects are the decoded objects, with the defaults that an API server sets.

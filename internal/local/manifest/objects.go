@@ -91,7 +91,7 @@ func (r *reader) statefulSet(at location, s *appsv1.StatefulSet) {
 	r.checkFields(at, s, statefulSetFields())
 	r.workload(at, workload{
 		meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template,
-		first: first, ordinal: true,
+		first: first, ordinal: true, claims: s.Spec.VolumeClaimTemplates,
 	})
 }
 
@@ -105,6 +105,22 @@ type workload struct {
 	first int
 	// ordinal is whether pods have their number as a label.
 	ordinal bool
+	// claims are made for each pod.
+	claims []corev1.PersistentVolumeClaim
+	// fixed is whether the number of pods can't be overridden.
+	fixed bool
+	// job is whether the pods run to completion, so that they need no selector.
+	job bool
+	// path is the field of the spec. Nil means spec.
+	path *field.Path
+}
+
+// specPath returns the field of the spec.
+func (w workload) specPath() *field.Path {
+	if w.path == nil {
+		return field.NewPath("spec")
+	}
+	return w.path
 }
 
 // workload adds the pods of a workload. They are numbered, so that their names are the same
@@ -112,17 +128,17 @@ type workload struct {
 func (r *reader) workload(at location, w workload) {
 	if errs := checkWorkload(w); len(errs) > 0 {
 		addErrors(r, at, errs)
-		r.check(at, w.pod(0), field.NewPath("spec", "template", "spec"))
+		r.check(at, w.pod(0), w.specPath().Child("template", "spec"))
 		return
 	}
 	replicas := int32(1)
 	switch {
-	case r.options.Replicas != nil:
+	case r.options.Replicas != nil && !w.fixed:
 		replicas = *r.options.Replicas
 	case w.replicas != nil:
 		replicas = *w.replicas
 	}
-	path := field.NewPath("spec", "template", "spec")
+	path := w.specPath().Child("template", "spec")
 	if replicas == 0 {
 		r.check(at, w.pod(0), path)
 		return
@@ -138,7 +154,7 @@ func (r *reader) workload(at location, w workload) {
 			r.add(at, pod, path)
 			continue
 		}
-		setDefaults(pod)
+		r.prepare(pod)
 		r.objects.Pods = append(r.objects.Pods, pod)
 	}
 }
@@ -159,18 +175,26 @@ func (w workload) pod(number int) *corev1.Pod {
 		pod.Labels[appsv1.StatefulSetPodNameLabel] = name
 		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(number)
 	}
+	withClaims(pod, w.claims)
 	return pod
 }
 
 func checkWorkload(w workload) field.ErrorList {
 	var errs field.ErrorList
-	spec := field.NewPath("spec")
+	spec := w.specPath()
 	if w.replicas != nil && (*w.replicas < 0 || *w.replicas > MaxReplicas) {
 		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, fmt.Sprintf("must be between 0 and %d", MaxReplicas)))
 	}
 	labelsPath := spec.Child("template", "metadata", "labels")
 	errs = append(errs, metav1validation.ValidateLabels(w.template.Labels, labelsPath)...)
 	errs = append(errs, apivalidation.ValidateAnnotations(w.template.Annotations, spec.Child("template", "metadata", "annotations"))...)
+	if w.job {
+		if policy := w.template.Spec.RestartPolicy; policy != corev1.RestartPolicyOnFailure && policy != corev1.RestartPolicyNever {
+			errs = append(errs, field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy,
+				[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
+		}
+		return errs
+	}
 	if policy := w.template.Spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy,
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -219,7 +243,7 @@ func (r *reader) add(at location, pod *corev1.Pod, spec *field.Path) {
 // check sets the defaults of the pod and adds its check. The check runs after all documents
 // are read, because the pod may refer to any of them.
 func (r *reader) check(at location, pod *corev1.Pod, spec *field.Path) {
-	setDefaults(pod)
+	r.prepare(pod)
 	r.checks = append(r.checks, func() {
 		addErrors(r, at, validatePod(pod, spec, &r.objects))
 	})

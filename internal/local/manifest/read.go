@@ -11,11 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +64,8 @@ type reader struct {
 
 	// seen contains the location of each object, by kind and name.
 	seen map[string]location
+	// commanded has the containers that got a command of the options.
+	commanded map[string]bool
 	// checks are the checks that need all documents.
 	checks []func()
 }
@@ -75,7 +79,7 @@ type location struct {
 
 func newReader(ctx context.Context, options Options) (*reader, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
@@ -87,7 +91,7 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 	return &reader{
 		ctx: ctx, options: options, markers: markers, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
-		seen:    map[string]location{},
+		seen:    map[string]location{}, commanded: map[string]bool{},
 		objects: Objects{
 			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
 			Secrets:    map[types.NamespacedName]*corev1.Secret{},
@@ -166,6 +170,10 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 		r.marker(at, object, encoded)
 		return
 	}
+	if object.GroupVersionKind().Group == kruiseGroup {
+		r.kruise(at, object, encoded)
+		return
+	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
 	if err != nil {
 		r.addStrictErrors(at, object, err)
@@ -178,6 +186,14 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 		r.deployment(at, o)
 	case *appsv1.StatefulSet:
 		r.statefulSet(at, o)
+	case *appsv1.ReplicaSet:
+		r.replicaSet(at, o)
+	case *appsv1.DaemonSet:
+		r.daemonSet(at, o)
+	case *batchv1.Job:
+		r.job(at, o)
+	case *batchv1.CronJob:
+		r.cronJob(at, o)
 	case *corev1.ConfigMap:
 		if r.named(at, o) {
 			r.objects.ConfigMaps[nameOf(o)] = o
@@ -189,15 +205,24 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 	}
 }
 
-// kinds returns the supported kinds, each with its group and version.
-func kinds() map[string]schema.GroupVersion {
-	return map[string]schema.GroupVersion{
-		"Pod":            corev1.SchemeGroupVersion,
-		"ConfigMap":      corev1.SchemeGroupVersion,
-		"Secret":         corev1.SchemeGroupVersion,
-		"Deployment":     appsv1.SchemeGroupVersion,
-		"StatefulSet":    appsv1.SchemeGroupVersion,
-		"PodProbeMarker": v1alpha1.GroupVersion(),
+// kinds returns the supported kinds, each with its groups and versions. The first is the
+// one that errors suggest.
+func kinds() map[string][]schema.GroupVersion {
+	core, apps, batch := []schema.GroupVersion{corev1.SchemeGroupVersion}, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
+	kruise, kruiseBeta := v1alpha1.GroupVersion(), schema.GroupVersion{Group: kruiseGroup, Version: "v1beta1"}
+	return map[string][]schema.GroupVersion{
+		"Pod":                   core,
+		"ConfigMap":             core,
+		"Secret":                core,
+		"PersistentVolumeClaim": core,
+		"Deployment":            {apps},
+		"ReplicaSet":            {apps},
+		"StatefulSet":           {apps, kruise, kruiseBeta},
+		"DaemonSet":             {apps, kruise, kruiseBeta},
+		"CloneSet":              {kruise, kruiseBeta},
+		"Job":                   {batch},
+		"CronJob":               {batch},
+		"PodProbeMarker":        {kruise},
 	}
 }
 
@@ -205,8 +230,7 @@ func kinds() map[string]schema.GroupVersion {
 // Services.
 func supported(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
-	version, ok := kinds()[gvk.Kind]
-	return ok && gvk.GroupVersion() == version
+	return slices.Contains(kinds()[gvk.Kind], gvk.GroupVersion())
 }
 
 // checkVersion rejects an object without a version, and a supported kind in a version that
@@ -218,11 +242,12 @@ func checkVersion(object *unstructured.Unstructured) error {
 		return field.Required(path, "must be a group and version, such as v1 or apps/v1")
 	}
 	gvk := object.GroupVersionKind()
-	version, ok := kinds()[gvk.Kind]
-	if !ok || gvk.GroupVersion() == version || strings.Contains(gvk.Group, ".") && gvk.Group != version.Group {
+	versions, ok := kinds()[gvk.Kind]
+	ofGroup := func(version schema.GroupVersion) bool { return gvk.Group == version.Group }
+	if !ok || supported(object) || strings.Contains(gvk.Group, ".") && !slices.ContainsFunc(versions, ofGroup) {
 		return nil
 	}
-	return field.NotSupported(path, object.GetAPIVersion(), []string{version.String()})
+	return field.NotSupported(path, object.GetAPIVersion(), []string{versions[0].String()})
 }
 
 // unsupported records an ignored field, or an ignored object if the path is empty.
@@ -288,5 +313,10 @@ func addErrors[E error](r *reader, at location, errs []E) {
 func (r *reader) finish() {
 	for _, check := range r.checks {
 		check()
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.options.Commands)) {
+		if !r.commanded[name] {
+			r.errs = append(r.errs, fmt.Errorf("--command: %q is invalid: no pod has a container with this name", name))
+		}
 	}
 }

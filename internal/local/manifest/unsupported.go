@@ -45,7 +45,7 @@ func deploymentFields() fieldTree {
 
 func statefulSetFields() fieldTree {
 	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(names("replicas", "selector", "serviceName", "ordinals"), fieldTree{
+		"spec": merge(names("replicas", "selector", "serviceName", "ordinals", "volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"), fieldTree{
 			"template": templateFields(),
 			// The converter always writes this field.
 			"updateStrategy": {},
@@ -64,9 +64,10 @@ func podSpecFields() fieldTree {
 			"containers":     containerFields(),
 			"initContainers": containerFields(),
 			"volumes": merge(names("name"), fieldTree{
-				"emptyDir":  {},
-				"configMap": names("name", "items", "optional", "defaultMode"),
-				"secret":    names("secretName", "items", "optional", "defaultMode"),
+				"emptyDir":              {},
+				"persistentVolumeClaim": names("claimName"),
+				"configMap":             names("name", "items", "optional", "defaultMode"),
+				"secret":                names("secretName", "items", "optional", "defaultMode"),
 			}),
 		},
 	)

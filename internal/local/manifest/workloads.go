@@ -1,0 +1,145 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// kruiseGroup is the API group of OpenKruise's workloads.
+const kruiseGroup = "apps.kruise.io"
+
+// kruiseWorkload is what OpenKruise's workloads have in common with the built-in ones.
+type kruiseWorkload struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Replicas             *int32                         `json:"replicas"`
+		Selector             *metav1.LabelSelector          `json:"selector"`
+		Template             corev1.PodTemplateSpec         `json:"template"`
+		Ordinals             *appsv1.StatefulSetOrdinals    `json:"ordinals"`
+		VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
+	} `json:"spec"`
+}
+
+// kruise adds the pods of one of OpenKruise's workloads.
+func (r *reader) kruise(at location, object *unstructured.Unstructured, encoded []byte) {
+	var w kruiseWorkload
+	if err := json.Unmarshal(encoded, &w); err != nil {
+		addErrors(r, at, strictErrors(err))
+		return
+	}
+	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(template, &corev1.PodTemplateSpec{}, true)
+	if err != nil {
+		for _, err := range strictErrors(err) {
+			r.addError(at, fmt.Errorf("spec.template: %w", withSuggestion(err, reflect.TypeFor[corev1.PodTemplateSpec]())))
+		}
+		return
+	}
+	if !r.named(at, &w) {
+		return
+	}
+	r.checkFields(at, object, statefulSetFields())
+	common := workload{meta: &w.ObjectMeta, replicas: w.Spec.Replicas, selector: w.Spec.Selector, template: &w.Spec.Template}
+	switch object.GetKind() {
+	case "StatefulSet":
+		common.ordinal, common.claims = true, w.Spec.VolumeClaimTemplates
+		if w.Spec.Ordinals != nil {
+			common.first = int(w.Spec.Ordinals.Start)
+		}
+	case "CloneSet":
+		common.claims = w.Spec.VolumeClaimTemplates
+	case "DaemonSet":
+		common.fixed = true
+	}
+	r.workload(at, common)
+}
+
+func (r *reader) replicaSet(at location, s *appsv1.ReplicaSet) {
+	if !r.named(at, s) {
+		return
+	}
+	r.checkFields(at, s, deploymentFields())
+	r.workload(at, workload{meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template})
+}
+
+// daemonSet adds one pod, because the machine is one node.
+func (r *reader) daemonSet(at location, d *appsv1.DaemonSet) {
+	if !r.named(at, d) {
+		return
+	}
+	r.checkFields(at, d, statefulSetFields())
+	r.workload(at, workload{meta: &d.ObjectMeta, selector: d.Spec.Selector, template: &d.Spec.Template, fixed: true})
+}
+
+func (r *reader) job(at location, j *batchv1.Job) {
+	if !r.named(at, j) {
+		return
+	}
+	spec := names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds")
+	r.checkFields(at, j, merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
+		"spec": merge(spec, fieldTree{"template": templateFields()}),
+	}))
+	r.jobPods(at, &j.ObjectMeta, &j.Spec, field.NewPath("spec"))
+}
+
+// cronJob adds the pods of one job.
+func (r *reader) cronJob(at location, c *batchv1.CronJob) {
+	if !r.named(at, c) {
+		return
+	}
+	r.jobPods(at, &c.ObjectMeta, &c.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
+}
+
+// jobPods adds as many pods of a job as run at the same time.
+func (r *reader) jobPods(at location, meta *metav1.ObjectMeta, spec *batchv1.JobSpec, path *field.Path) {
+	pods := int32(1)
+	if spec.Parallelism != nil {
+		pods = *spec.Parallelism
+	}
+	if spec.Completions != nil {
+		pods = min(pods, *spec.Completions)
+	}
+	template := spec.Template.DeepCopy()
+	if template.Labels == nil {
+		template.Labels = map[string]string{}
+	}
+	template.Labels[batchv1.JobNameLabel] = meta.Name
+	r.workload(at, workload{meta: meta, replicas: &pods, template: template, fixed: true, job: true, path: path})
+}
+
+// withClaims adds a volume for each claim that the template of a workload makes for a pod.
+func withClaims(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) {
+	for i := range claims {
+		source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims[i].Name + "-" + pod.Name}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+			Name: claims[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source},
+		})
+	}
+}
+
+// prepare sets the defaults of a pod, and the commands of the options.
+func (r *reader) prepare(pod *corev1.Pod) {
+	setDefaults(pod)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			command, given := r.options.Commands[containers[i].Name]
+			if given {
+				containers[i].Command, containers[i].Args = []string{"sh", "-c", command}, nil
+				r.commanded[containers[i].Name] = true
+			}
+		}
+	}
+}

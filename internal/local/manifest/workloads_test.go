@@ -1,0 +1,115 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/local/manifest"
+)
+
+// kruise returns the manifest of one of OpenKruise's workloads.
+func kruise(version, kind, more string) string {
+	return strings.Replace(workload(kind, more), "apps/v1", "apps.kruise.io/"+version, 1)
+}
+
+// job returns the manifest of a job with fields in its spec and in that of its pods.
+func job(spec, pod string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: once}, spec: {" + spec + "template: " + jobPod(pod) + "}}"
+}
+
+func jobPod(more string) string {
+	return "{spec: {" + more + "containers: [{name: main, command: [run]}]}}"
+}
+
+func TestWorkloads(t *testing.T) {
+	three := int32(3)
+	cron := "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {schedule: \"0 0 * * *\", jobTemplate: {spec: {template: " + jobPod("restartPolicy: Never, ") + "}}}}"
+	for name, test := range map[string]struct {
+		text    string
+		options manifest.Options
+		want    []string
+	}{
+		"ReplicaSet":          {text: workload("ReplicaSet", "replicas: 2"), want: []string{"web-0", "web-1"}},
+		"DaemonSet":           {text: workload("DaemonSet", ""), want: []string{"web-0"}},
+		"DaemonSet is fixed":  {text: workload("DaemonSet", ""), options: manifest.Options{Replicas: &three}, want: []string{"web-0"}},
+		"Job":                 {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
+		"parallel Job":        {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
+		"CronJob":             {text: cron, want: []string{"nightly-0"}},
+		"CloneSet":            {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-0", "web-1"}},
+		"Kruise StatefulSet":  {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
+		"Kruise DaemonSet":    {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
+		"replicas overridden": {text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-0", "web-1", "web-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := read(t, test.options, test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range objects.Pods {
+				got = append(got, p.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidWorkloads(t *testing.T) {
+	for name, test := range map[string]struct {
+		text    string
+		options manifest.Options
+		want    string
+	}{
+		"restart policy of a job":      {text: job("", ""), want: `Job once: spec.template.spec.restartPolicy: Unsupported value: ""`},
+		"field of a Kruise template":   {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`},
+		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
+		"selector of a CloneSet":       {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1), want: "must match spec.selector"},
+		"command of another container": {text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}}, want: `--command: "other" is invalid: no pod has a container with this name`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(t, test.options, test.text)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v does not contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestClaimsOfEachPod(t *testing.T) {
+	for _, text := range []string{workload("StatefulSet", claims), kruise("v1beta1", "StatefulSet", claims), kruise("v1alpha1", "CloneSet", claims)} {
+		objects, err := read(t, manifest.Options{}, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"data-web-0", "data-web-1"} {
+			volumes := objects.Pods[i].Spec.Volumes
+			if len(volumes) != 1 || volumes[0].Name != "data" || volumes[0].PersistentVolumeClaim.ClaimName != want {
+				t.Errorf("volumes are %+v, want claim %s", volumes, want)
+			}
+		}
+		if unsupported := objects.Unsupported(); len(unsupported) > 0 {
+			t.Errorf("unsupported: %v", unsupported)
+		}
+	}
+}
+
+const claims = "replicas: 2\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}]"
+
+func TestCommandOfTheOptions(t *testing.T) {
+	text := "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x, args: [arg]}]}}"
+	objects, err := read(t, manifest.Options{Commands: map[string]string{"main": "sleep 1; echo done"}}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := objects.Pods[0].Spec.Containers[0]
+	if diff := cmp.Diff([]string{"sh", "-c", "sleep 1; echo done"}, c.Command); diff != "" || c.Args != nil {
+		t.Errorf("args %v, command (-want +got):\n%s", c.Args, diff)
+	}
+}
