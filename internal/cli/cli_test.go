@@ -126,7 +126,7 @@ func TestLoadFiles(t *testing.T) {
 	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := loadFiles([]string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
+	inputs, err := loadFiles(t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,17 @@ const stdin = "-"
 
 // read reads all manifests.
 func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
-	files, unreadable := loadFiles(o.Filenames, o.In)
-	options := manifest.Options{}
+	files, unreadable := loadFiles(ctx, o.Filenames, o.In)
+	if o.Kustomize != "" {
+		content, err := kustomize(o.Kustomize)
+		files = append(files, manifest.Input{Name: o.Kustomize, Reader: bytes.NewReader(content)})
+		unreadable = errors.Join(unreadable, err)
+	}
+	commands, err := parseCommands(o.Commands)
+	if err != nil {
+		return manifest.Objects{}, err
+	}
+	options := manifest.Options{Commands: commands}
 	if o.Replicas >= 0 {
 		options.Replicas = &o.Replicas
 	}
@@ -37,12 +46,21 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 // Files are found as kubectl finds them. Their content is decoded by manifest.Read, not by
 // the visitors: these accept duplicate keys and do not report the number of the document
 // that an error is in.
-func loadFiles(names []string, in io.Reader) ([]manifest.Input, error) {
+func loadFiles(ctx context.Context, names []string, in io.Reader) ([]manifest.Input, error) {
 	var inputs []manifest.Input
 	var errs []error
 	for _, name := range names {
 		if name == stdin {
 			inputs = append(inputs, manifest.Input{Name: "standard input", Reader: in})
+			continue
+		}
+		if isURL(name) {
+			content, err := download(ctx, name)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			inputs = append(inputs, manifest.Input{Name: name, Reader: bytes.NewReader(content)})
 			continue
 		}
 		paths, err := expand(name)

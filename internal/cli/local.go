@@ -30,8 +30,12 @@ type LocalOptions struct {
 	// Version is the version of the program.
 	Version string
 
-	// Filenames are files, folders, or "-" for the standard input.
+	// Filenames are files, folders, URLs, or "-" for the standard input.
 	Filenames []string
+	// Kustomize is a folder with a kustomization, or empty.
+	Kustomize string
+	// Commands are commands of containers, as CONTAINER=COMMAND.
+	Commands []string
 	// Replicas overrides the replicas in the manifests, unless it is negative.
 	Replicas int32
 	// Output is text or json. If it is empty, it is a table on a terminal, otherwise text.
@@ -118,7 +122,9 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input (repeatable)")
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable)")
+	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
+	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
 	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each Deployment and StatefulSet (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
 	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
@@ -155,7 +161,7 @@ func (o *LocalOptions) Complete() error {
 // Validate checks the flags. The error names each invalid flag and the allowed values.
 func (o *LocalOptions) Validate(replicasGiven bool) error {
 	var errs []error
-	if len(o.Filenames) == 0 {
+	if len(o.Filenames) == 0 && o.Kustomize == "" {
 		errs = append(errs, errors.New("--filename is required: name a file or folder, or - for the standard input"))
 	}
 	switch o.Output {

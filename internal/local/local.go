@@ -30,7 +30,7 @@
 //     admission or garbage collection. Pods, markers and configuration are fixed for the
 //     run. The API's own defaults and checks apply only to the fields that a run uses;
 //   - controllers: no rolling updates, scaling or replacement of failed and deleted pods,
-//     and no Jobs, DaemonSets or other kinds of workloads;
+//     and no completions, retries or schedules of Jobs;
 //   - networking: no Services, DNS, host ports or network policies;
 //   - volumes of other types, mount paths, projected service account tokens, ephemeral
 //     containers, and httpGet and tcpSocket hooks.
