@@ -304,7 +304,8 @@ lint: ## Lint every module.
 # vale checks documents and comments; hack/prose checks string literals, manifests and this file.
 .PHONY: lint-prose
 lint-prose: compiler ## Check the language of documents, comments and messages.
-	@echo 'lint prose'; git ls-files -co --exclude-standard '*.md' | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
+	@echo 'lint prose'; git ls-files -co --exclude-standard '*.md' '*.go' | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
+	@go run ./hack/prose
 
 .PHONY: fmt
 fmt: ## Format the code of every module.
