@@ -69,7 +69,8 @@ func newSession(expressions []until.Expression, logs bool) *session {
 
 // observe handles a change. It never blocks, because the run waits for it.
 func (s *session) observe(change local.Change) {
-	if (s.logs || change.Kind != local.KindLog) && !(s.isQuiet() && isShutdownNoise(change)) {
+	shown := s.logs || change.Kind != local.KindLog
+	if shown && (!s.isQuiet() || !isShutdownNoise(change)) {
 		s.feed.put(change)
 	}
 	s.mu.Lock()

@@ -82,8 +82,8 @@ func TestManager(t *testing.T) {
 		line line
 		want func(*v1alpha1.ManagerConfiguration)
 	}{
-		"no file and no flags":             {want: func(*v1alpha1.ManagerConfiguration) {}},
-		"empty file": {line{file: managerHead}, func(*v1alpha1.ManagerConfiguration) {}},
+		"no file and no flags": {want: func(*v1alpha1.ManagerConfiguration) {}},
+		"empty file":           {line{file: managerHead}, func(*v1alpha1.ManagerConfiguration) {}},
 		"JSON file": {
 			line{file: `{"apiVersion":"config.seamark.dev/v1alpha1","kind":"ManagerConfiguration","logging":{"verbosity":2}}`},
 			func(c *v1alpha1.ManagerConfiguration) { c.Logging.Verbosity = 2 },
@@ -238,11 +238,11 @@ func TestManagerRejectsInvalidConfiguration(t *testing.T) {
 			line{file: agentHead},
 			[]string{`kind "AgentConfiguration": must be apiVersion "config.seamark.dev/v1alpha1", kind "ManagerConfiguration"`},
 		},
-		"no kind":       {line{file: "logging: {}"}, []string{`apiVersion "", kind "": must be apiVersion`}},
+		"no kind":              {line{file: "logging: {}"}, []string{`apiVersion "", kind "": must be apiVersion`}},
 		"file without content": {line{file: "# nothing"}, []string{"contains 0 documents: must be 1"}},
-		"two documents": {line{file: managerHead + "---\n" + managerHead}, []string{"contains 2 documents: must be 1"}},
-		"missing file":  {line{args: []string{"--config=/nowhere"}}, []string{`--config="/nowhere"`, "no such file"}},
-		"invalid YAML": {line{file: "\tx"}, []string{"--config=", "yaml: "}},
+		"two documents":        {line{file: managerHead + "---\n" + managerHead}, []string{"contains 2 documents: must be 1"}},
+		"missing file":         {line{args: []string{"--config=/nowhere"}}, []string{`--config="/nowhere"`, "no such file"}},
+		"invalid YAML":         {line{file: "\tx"}, []string{"--config=", "yaml: "}},
 		"unknown gate": {
 			line{file: managerHead + "featureGates: {Everything: true}"},
 			[]string{`featureGates[Everything]: Unsupported value: "Everything": supported values: "AllAlpha", "AllBeta", "EnablePodProbeMarkerOnServerless", "PodProbeMarkerGate"`},
@@ -303,7 +303,7 @@ func TestAgentRejectsInvalidConfiguration(t *testing.T) {
 		want []string
 	}{
 		"file of the manager": {line{file: managerHead}, []string{`must be apiVersion "config.seamark.dev/v1alpha1", kind "AgentConfiguration"`}},
-		"invalid duration":        {line{file: agentHead + "reportInterval: soon"}, []string{"soon"}},
+		"invalid duration":    {line{file: agentHead + "reportInterval: soon"}, []string{"soon"}},
 		"all errors at once, including the node name": {
 			line{
 				file: agentHead + "criEndpoint: tcp://x\nreportInterval: 99ms\nmetrics: {bindAddress: here}",

@@ -59,10 +59,10 @@ func TestRun(t *testing.T) {
 		// wantErr is part of the error, or empty.
 		wantErr string
 	}{
-		"everything works":           {cluster{runs: true, marks: true, unmarks: true}, ""},
-		"pod does not start": {cluster{}, "to become ready: out of time: it is Pending: ErrImagePull: no such image"},
-		"no marks":            {cluster{runs: true}, "to be marked: out of time: it has no condition seamark.dev/selftest"},
-		"marks are not removed":  {cluster{runs: true, marks: true}, "to lose its marks: out of time: it still has marks"},
+		"everything works":      {cluster{runs: true, marks: true, unmarks: true}, ""},
+		"pod does not start":    {cluster{}, "to become ready: out of time: it is Pending: ErrImagePull: no such image"},
+		"no marks":              {cluster{runs: true}, "to be marked: out of time: it has no condition seamark.dev/selftest"},
+		"marks are not removed": {cluster{runs: true, marks: true}, "to lose its marks: out of time: it still has marks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
