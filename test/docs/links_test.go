@@ -20,7 +20,7 @@ import (
 // TestLinks checks that the file and the heading of every relative link exist.
 func TestLinks(t *testing.T) {
 	all := pages(t)
-	all = append(all, "hack/cluster/README.md")
+	all = append(all, "hack/cluster/README.md", "charts/seamark/README.md")
 	links := 0
 	for _, path := range all {
 		source, err := os.ReadFile(filepath.Join(root, path))
