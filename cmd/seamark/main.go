@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command seamark is the user's command line.
+// Command seamark is the command line of users, also available as kubectl seamark.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 var version = "unknown"
 
 func main() {
-	// The program runs itself once more, to end what it started should it crash.
+	// Exits if this process was started as the reaper, which stops local processes after a crash.
 	local.Reaper()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(cli.ExitCode(cli.New(streams, version).ExecuteContext(context.Background())))
