@@ -7,12 +7,18 @@
 // from a pipe. When the pipe closes, because the keeper was closed or was killed, the
 // reaper kills the remaining processes and removes the run's folder.
 //
-// The keeper sends the reaper the process groups as they start and end. On Linux, two more
-// means find processes that have left their group: an environment variable that every process
-// of a run inherits, and their descent. The keeper makes its program a child subreaper, so
-// that all processes of a run remain its descendants, and sends the reaper those that it
-// finds. If the program is killed, only a process that was started within the last
-// trackInterval, in a session of its own and without the variable, can remain.
+// The keeper sends the reaper the process groups as they start and end. On Linux, it also
+// finds processes that have left their group: by an environment variable that every process
+// of a run inherits, and by their descent. The keeper makes its program a child subreaper, so
+// that all processes of a run remain its descendants, scans them at an interval, and sends
+// the reaper those that it finds.
+//
+// A process that has left its group, its session and its environment can remain in two cases
+// only. Both require that its parent ended before a scan found it. First, the program is
+// killed within two intervals (see trackInterval) after the start of the process. Second, the
+// keeper can't know whether it belongs to the run: the program is the first process of its
+// PID namespace, has another Keeper, or has child processes that the keeper did not start.
+// The keeper never kills a process that may belong to something else.
 package process
 
 import (
@@ -55,6 +61,8 @@ type Keeper struct {
 	tracker  *tracker
 	done     chan struct{}
 	tracking sync.WaitGroup
+	// ended and counted make Close idempotent.
+	ended, counted sync.Once
 
 	mu     sync.Mutex
 	pipe   io.WriteCloser
@@ -76,7 +84,9 @@ func NewKeeper(executable string) (*Keeper, error) {
 		return nil, fmt.Errorf("create folder of the run: %w", err)
 	}
 	k := &Keeper{folder: folder, reaper: exec.Command(executable, reaperArgument, folder), lost: make(chan struct{}), done: make(chan struct{})}
-	k.tracker = &tracker{roots: map[int]string{}, notify: k.notifyMember}
+	k.tracker = newTracker(folder, k.notifyMember)
+	keeperOpened()
+	k.tracker.recordOutsiders()
 	adoptOrphans()
 	k.reaper.Dir = "/"
 	k.reaper.SysProcAttr = ownSession()
@@ -84,8 +94,10 @@ func NewKeeper(executable string) (*Keeper, error) {
 		err = k.reaper.Start()
 	}
 	if err != nil {
+		keeperClosed()
 		return nil, errors.Join(fmt.Errorf("start reaper: %w", err), os.RemoveAll(folder))
 	}
+	k.tracker.reaper = k.reaper.Process.Pid
 	go func() {
 		defer close(k.lost)
 		// The exit status does not matter.
@@ -119,17 +131,16 @@ func (k *Keeper) Lost() <-chan struct{} { return k.lost }
 // Close kills the remaining processes and removes the run's folder. It returns when both
 // are done.
 func (k *Keeper) Close() error {
+	k.ended.Do(func() { close(k.done) })
+	k.tracking.Wait()
 	k.tracker.scan()
 	k.mu.Lock()
-	if !k.closed {
-		close(k.done)
-	}
 	k.closed = true
 	err := k.pipe.Close()
 	k.mu.Unlock()
-	k.tracking.Wait()
 	<-k.lost
-	defer k.tracker.killStrays()
+	defer k.counted.Do(keeperClosed)
+	defer k.tracker.killLeft()
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close pipe of the reaper: %w", err)
 	}
@@ -141,12 +152,21 @@ func (k *Keeper) Close() error {
 	return nil
 }
 
+// errEnded is the error of a Keeper that has been closed.
+var errEnded = errors.New("run has ended")
+
+func (k *Keeper) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
 // notify tells the reaper that a group has started (+) or ended (-).
 func (k *Keeper) notify(sign string, group int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errors.New("run has ended")
+		return errEnded
 	}
 	if _, err := fmt.Fprintf(k.pipe, "%s%d\n", sign, group); err != nil {
 		return fmt.Errorf("notify reaper of process group %d: %w", group, err)
@@ -155,21 +175,27 @@ func (k *Keeper) notify(sign string, group int) error {
 }
 
 // PIDs returns the running processes of the sets that match: their descendants, and the
-// processes that carry their variable. It returns none on systems without /proc.
+// processes that carry their variable. It returns none on systems without /proc. A process
+// of unknown origin is in no set; see Undecided.
 func (k *Keeper) PIDs(match func(set string) bool) []int {
 	procs := k.tracker.scan()
 	members := k.tracker.all()
 	var pids []int
 	for _, p := range procs {
-		m, known := members[p.pid]
-		if !known {
-			m.set = setOf(p.pid, k.folder)
+		set := members[p.pid].set
+		if set == "" {
+			set = setOf(p.pid, k.folder)
 		}
-		if m.set != "" && !p.zombie && match(m.set) {
+		if set != "" && !p.zombie && match(set) {
 			pids = append(pids, p.pid)
 		}
 	}
 	return pids
+}
+
+// Undecided reports whether a process may belong to the run, although its set is not known.
+func (k *Keeper) Undecided(pid int) bool {
+	return k.tracker.undecided(pid) && setOf(pid, k.folder) == ""
 }
 
 // notifyMember tells the reaper that a process was found (=) or has ended (~).

@@ -94,6 +94,9 @@ func (k *Keeper) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.isClosed() {
+		return nil, errEnded
+	}
 	cmd := &exec.Cmd{
 		Path: path, Args: spec.Command, Dir: spec.Dir, SysProcAttr: ownGroup(),
 		Env: append(append([]string{}, spec.Env...), runVariable+"="+k.folder, setVariable+"="+spec.Set),
@@ -149,6 +152,10 @@ func (p *Process) await(cmd *exec.Cmd) Exit {
 	})
 	for deadline := at.Add(goneTimeout); p.left() && time.Now().Before(deadline); {
 		<-time.After(goneInterval)
+	}
+	if cmd.ProcessState == nil {
+		// The program has waited for the process elsewhere.
+		return Exit{Code: -1, At: at}
 	}
 	return exitOf(cmd.ProcessState, at)
 }
@@ -226,7 +233,7 @@ func (p *Process) kill() {
 // killSet kills the processes of the set, except for the one that leads it, and reports
 // whether there were any.
 func (p *Process) killSet() bool {
-	pids := append(carriers(setVariable+"="+p.spec.Set), p.tracker.of(p.spec.Set)...)
+	pids := append(carriers(setVariable+"="+p.spec.Set), p.tracker.of(p.spec.Set, p.pid)...)
 	for _, pid := range pids {
 		signalProcess(pid, syscall.SIGKILL)
 	}

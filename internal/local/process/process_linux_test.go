@@ -6,6 +6,7 @@ package process_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -268,16 +269,89 @@ func TestEscapedProcessEndsWithKill(t *testing.T) {
 	wantEnded(t, pid)
 }
 
-// The process is orphaned before its descent can be recorded.
-func TestOrphanEndsWithTheRun(t *testing.T) {
-	k := keeper(t)
+// orphan returns a process that has escaped and whose parent ended before a scan found it.
+func orphan(t *testing.T, k *process.Keeper) int {
+	t.Helper()
+	pid := 0
+	// A scan can find the process in time. Then it ends with its set.
+	processtest.Eventually(t, "a process outlives its set", func() bool {
+		file := filepath.Join(t.TempDir(), "pid")
+		p, _, _ := run(t, k, escape(file)+"while ! [ -s "+file+" ]; do :; done; exit 0")
+		await(t, p.Done())
+		pid = processtest.PID(t, file)
+		return processtest.Running(pid)
+	})
+	return pid
+}
+
+func TestChildBeforeTheKeeperIsNotKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	p, _, _ := run(t, k, escape(file)+"exit 0")
+	before := exec.Command("sh", "-c", "sh -c 'echo $$ >"+file+"; exec sleep 1000' & exec sleep 1000")
+	before.Env, before.SysProcAttr = []string{"PATH=" + os.Getenv("PATH")}, &syscall.SysProcAttr{Setsid: true}
+	if err := before.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := []int{before.Process.Pid, processtest.PID(t, file)}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-before.Process.Pid, syscall.SIGKILL)
+		_ = before.Wait()
+	})
+	k := keeper(t)
+	p, _, _ := run(t, k, "exit 0")
 	await(t, p.Done())
-	pid := processtest.PID(t, file)
+	<-time.After(200 * time.Millisecond)
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
+	for _, pid := range pids {
+		if !processtest.Running(pid) {
+			t.Errorf("process %d was killed", pid)
+		}
+	}
+}
+
+func TestProcessesOfAnotherKeeperAreNotKilled(t *testing.T) {
+	first, second := keeper(t), keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	run(t, second, escape(file)+"exec sleep 1000")
+	pid := processtest.PID(t, file)
+	<-time.After(200 * time.Millisecond)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !processtest.Running(pid) {
+		t.Errorf("process %d was killed", pid)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnded(t, pid)
+}
+
+func TestOrphanEndsWithTheRun(t *testing.T) {
+	k := keeper(t)
+	pid := orphan(t, k)
+	if !k.Undecided(pid) {
+		t.Error("orphan can't belong to the run")
+	}
+	if k.Undecided(os.Getpid()) || k.Undecided(1) {
+		t.Error("process outside the run may belong to it")
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnded(t, pid)
+}
+
+func TestEscapedCommandEndsWithItsSet(t *testing.T) {
+	k := keeper(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	leader, _, _ := run(t, k, "sleep 1000")
+	command, _, _ := run(t, k, "echo $$ >"+file+"; exec env -i sleep 1000", func(s *process.Spec) { s.Leads = false })
+	pid := processtest.PID(t, file)
+	leader.Kill()
+	await(t, leader.Done())
+	await(t, command.Done())
 	wantEnded(t, pid)
 }
 

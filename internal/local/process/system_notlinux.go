@@ -29,8 +29,8 @@ func descendants(int) []proc { return nil }
 // stat returns nothing without /proc.
 func stat(int) (proc, bool) { return proc{}, false }
 
-// belongsToRun is not called, because there are no descendants.
-func belongsToRun(int) bool { return true }
+// relationOf is not called, because there are no descendants.
+func relationOf(int, string) (relation, string) { return otherRun, "" }
 
 // setOf returns nothing without /proc.
 func setOf(int, string) string { return "" }

@@ -55,23 +55,54 @@ func attribute(procs []proc, roots map[int]string, known map[int]member) map[int
 	return members
 }
 
-// strays returns the children of the process self that are neither members nor could have
-// been started by it: a process that it started is in its group or leads a group.
-func strays(procs []proc, self, group int, members map[int]member) []proc {
-	return slices.DeleteFunc(slices.Clone(procs), func(p proc) bool {
-		_, isMember := members[p.pid]
-		return isMember || p.parent != self || p.group == group || p.pid == p.group && p.zombie
-	})
-}
-
 // tracker finds the processes of a run by their descent. It finds those that have left
 // their group, their session and their environment. It is safe for concurrent use.
 type tracker struct {
 	mu      sync.Mutex
+	system  system
 	roots   map[int]string
 	members map[int]member
+	// outsiders are the other descendants of this program, except for the reaper. crowded is
+	// whether one of them ran during the last scan.
+	outsiders map[int]outsider
+	crowded   bool
+	reaper    int
+	// candidates are the orphans that the last scan found first, and when they started.
+	candidates map[int]uint64
+	// changes is the number of changes to the keepers of this program at the last scan.
+	changes int64
 	// notify tells the reaper of a member that was found (true) or has ended (false).
 	notify func(pid int, member member, found bool)
+}
+
+// system is the view of the system that a tracker has. Tests replace it.
+type system struct {
+	// self and group are the PID and the group of this program.
+	self, group int
+	list        func(root int) []proc
+	stat        func(pid int) (proc, bool)
+	relation    func(pid int) (relation, string)
+	wait        func(pid int)
+	// keepers returns the number of changes to the keepers of this program. It is 0 if this
+	// program has several keepers.
+	keepers func() int64
+}
+
+func newTracker(folder string, notify func(pid int, member member, found bool)) *tracker {
+	return &tracker{
+		roots: map[int]string{}, outsiders: map[int]outsider{}, notify: notify,
+		system: system{
+			self: os.Getpid(), group: ownGroupID(), list: descendants, stat: stat, wait: waitFor,
+			relation: func(pid int) (relation, string) { return relationOf(pid, folder) },
+			keepers: func() int64 {
+				changes := keepers.changes.Load()
+				if keepers.open.Load() != 1 {
+					return 0
+				}
+				return changes
+			},
+		},
+	}
 }
 
 // start records a process that start has started. No scan happens meanwhile.
@@ -93,13 +124,15 @@ func (t *tracker) ended(pid int) {
 	delete(t.members, pid)
 }
 
-// scan updates the members, and waits for those that have ended and have no other parent.
+// scan updates the members, and waits for the orphans that have ended.
 func (t *tracker) scan() []proc {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	self := os.Getpid()
-	procs := descendants(self)
 	before := t.members
+	changes := t.system.keepers()
+	procs := t.complete(t.system.list(t.system.self))
+	alone := changes != 0 && changes == t.changes && changes == t.system.keepers()
+	t.changes = changes
 	t.members = attribute(procs, t.roots, before)
 	for pid, m := range t.members {
 		if _, isRoot := t.roots[pid]; !isRoot && before[pid] != m {
@@ -111,30 +144,68 @@ func (t *tracker) scan() []proc {
 			t.notify(pid, m, false)
 		}
 	}
-	for _, p := range procs {
-		_, isRoot := t.roots[p.pid]
-		_, isMember := t.members[p.pid]
-		adopted := isMember || p.pid != p.group && p.group != ownGroupID()
-		if p.zombie && p.parent == self && !isRoot && adopted {
-			waitFor(p.pid)
-		}
-	}
+	t.sortOrphans(procs, alone)
+	t.followOutsiders(procs)
+	t.reapOrphans(procs)
 	return procs
 }
 
+// complete adds the known processes, with their descendants, that a listing misses because
+// processes started or ended meanwhile.
+func (t *tracker) complete(procs []proc) []proc {
+	listed := make(map[int]bool, len(procs))
+	for _, p := range procs {
+		listed[p.pid] = true
+	}
+	var missed []proc
+	add := func(p proc) {
+		if !listed[p.pid] {
+			listed[p.pid] = true
+			missed = append(missed, p)
+		}
+	}
+	check := func(pid int, start uint64) {
+		if listed[pid] {
+			return
+		}
+		if p, ok := t.system.stat(pid); ok && p.start == start {
+			add(p)
+			for _, below := range t.system.list(pid) {
+				add(below)
+			}
+		}
+	}
+	for pid, m := range t.members {
+		check(pid, m.start)
+	}
+	for pid, o := range t.outsiders {
+		check(pid, o.start)
+	}
+	return append(missed, procs...)
+}
+
 // of returns the running members of a set, without the process that leads it.
-func (t *tracker) of(set string) []int {
+func (t *tracker) of(set string, leader int) []int {
 	procs := t.scan()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var pids []int
 	for _, p := range procs {
-		_, isRoot := t.roots[p.pid]
-		if m, is := t.members[p.pid]; is && m.set == set && !isRoot && !p.zombie {
+		if m, is := t.members[p.pid]; is && m.set == set && p.pid != leader && !p.zombie {
 			pids = append(pids, p.pid)
 		}
 	}
 	return pids
+}
+
+// undecided reports whether a process is a descendant of this program that may belong to
+// the run, although its set is not known.
+func (t *tracker) undecided(pid int) bool {
+	procs := t.scan()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(procs, func(p proc) bool { return p.pid == pid }) &&
+		t.members[pid].set == "" && !t.outsiders[pid].sure && pid != t.reaper
 }
 
 // all returns the members.
@@ -153,28 +224,23 @@ func (t *tracker) starts() map[int]uint64 {
 	return starts
 }
 
-// killStrays kills the processes of an ended run whose descent is not known: they were
-// started and orphaned between two scans. A process that is about to execute its program
-// looks like one, so that only those are killed that are found twice.
-func (t *tracker) killStrays() {
-	var before []proc
+// killLeft kills the members that are left at the end of the run, until there are none and
+// all orphans are attributed.
+func (t *tracker) killLeft() {
 	for deadline := time.Now().Add(sweepTimeout); time.Now().Before(deadline); {
 		procs := t.scan()
-		var found []proc
-		for _, p := range strays(procs, os.Getpid(), ownGroupID(), t.all()) {
-			if !p.zombie && !belongsToRun(p.pid) {
-				found = append(found, p)
-			}
-		}
-		if len(found) == 0 {
-			return
-		}
-		for _, p := range found {
-			if slices.Contains(before, p) {
+		t.mu.Lock()
+		left := len(t.candidates) > 0
+		for _, p := range procs {
+			if m, is := t.members[p.pid]; is && m.start == p.start && !p.zombie {
+				left = true
 				signalProcess(p.pid, syscall.SIGKILL)
 			}
 		}
-		before = found
+		t.mu.Unlock()
+		if !left {
+			return
+		}
 		<-time.After(sweepInterval)
 	}
 }

@@ -116,16 +116,22 @@ func parseStat(pid int, content []byte) (proc, bool) {
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// belongsToRun reports whether a process carries the variable of any run, or is its reaper.
-func belongsToRun(pid int) bool {
-	folder := filepath.Join("/proc", strconv.Itoa(pid))
-	environment, err := os.ReadFile(filepath.Join(folder, "environ"))
-	if err != nil || bytes.Contains(environment, []byte(runVariable+"=")) {
-		// A process that has ended or belongs to another user is not ours to kill.
-		return true
+// relationOf returns what the environment and the command line of a process say about the
+// run with the folder, and the set in its environment.
+func relationOf(pid int, folder string) (relation, string) {
+	path := filepath.Join("/proc", strconv.Itoa(pid))
+	environment, err := os.ReadFile(filepath.Join(path, "environ"))
+	if err != nil {
+		return otherRun, ""
 	}
-	command, err := os.ReadFile(filepath.Join(folder, "cmdline"))
-	return err != nil || bytes.Contains(command, []byte(reaperArgument))
+	if set := setOf(pid, folder); set != "" {
+		return sameRun, set
+	}
+	command, err := os.ReadFile(filepath.Join(path, "cmdline"))
+	if err != nil || bytes.Contains(environment, []byte(runVariable+"=")) || bytes.Contains(command, []byte(reaperArgument)) {
+		return otherRun, ""
+	}
+	return unrelated, ""
 }
 
 // setOf returns the set in the environment of a process of the run with the folder.
