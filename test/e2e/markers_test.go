@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -84,10 +85,12 @@ func TestMarkerEdits(t *testing.T) {
 		newProbe("leaving", shell("true"), condition("test.dev/leaving"), state(map[string]string{"leaving": "true"}))))
 	s.podIs("edited", hasCondition("test.dev/slow", corev1.ConditionTrue, "old"),
 		hasLabel("old-key", "true"), hasLabel("leaving", "true"), hasCondition("test.dev/leaving", corev1.ConditionTrue))
+	// Less than any wait for a period, a resynchronization or a retry, and enough for a slow machine.
+	soon := await.Poll{Interval: 50 * time.Millisecond, Timeout: 10 * time.Second}
 	edited := func(what string, change func(*appsv1alpha1.PodProbeMarkerSpec), wants ...expectation) {
 		t.Helper()
 		s.edit("edited", func(m *appsv1alpha1.PodProbeMarker) { change(&m.Spec) })
-		s.Eventually(what, s.meets("edited", wants...))
+		soon.Success(t, what, s.meets("edited", wants...))
 	}
 
 	edited("the period", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
@@ -95,7 +98,7 @@ func TestMarkerEdits(t *testing.T) {
 		spec.Probes[0].Probe.Exec.Command[2] = "date +%s; echo old"
 	}, hasCondition("test.dev/slow", corev1.ConditionTrue, "\nold"))
 	first := findCondition(s.getPod("edited"), "test.dev/slow").Message
-	s.Eventually("the shorter period is in effect: the message keeps changing", func(ctx context.Context) error {
+	soon.Success(t, "the shorter period is in effect: the message keeps changing", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
 		if err := s.Client.Get(ctx, s.Key("edited"), pod); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -255,8 +256,8 @@ func TestManyPodsManyProbes(t *testing.T) {
 		newProbe("two", shell("echo same; exit 1"), condition("test.dev/two"), every(period)),
 		newProbe("three", shell("echo same"), condition("test.dev/three"), every(period),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"three": "true"}))))
+	list := &corev1.PodList{}
 	s.Eventually("every pod has all three results", func(ctx context.Context) error {
-		list := &corev1.PodList{}
 		if err := s.Client.List(ctx, list, ctrl.InNamespace(s.Namespace)); err != nil {
 			return err
 		}
@@ -277,4 +278,25 @@ func TestManyPodsManyProbes(t *testing.T) {
 		}
 		return nil
 	})
+	// A lost first result would be replaced a period later.
+	if spread := spreadOfTransitions(list.Items, "test.dev/one", "test.dev/two", "test.dev/three"); spread >= period*time.Second {
+		t.Errorf("the first results are %s apart, want less than one period of %d s", spread, period)
+	}
+}
+
+// spreadOfTransitions returns the time between the first and the last transition of the conditions.
+func spreadOfTransitions(pods []corev1.Pod, conditions ...string) time.Duration {
+	var first, last time.Time
+	for i := range pods {
+		for _, name := range conditions {
+			at := findCondition(&pods[i], name).LastTransitionTime.Time
+			if first.IsZero() || at.Before(first) {
+				first = at
+			}
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last.Sub(first)
 }

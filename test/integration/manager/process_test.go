@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -162,6 +164,14 @@ func TestLeaderElectionAndHealth(t *testing.T) {
 	if after := w.leader(); before == "" || after == before {
 		t.Errorf("lease holder %q after the manager that held it stopped, before %q: want a released lease", after, before)
 	}
+	// The lease lasts 15 seconds. The other manager takes over a released one at its next attempt, within 5 seconds.
+	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 10 * time.Second}
+	soon.Until(t, "the other manager leads", func(context.Context) (string, error) {
+		if w.leader() == "" {
+			return "nobody holds the lease", nil
+		}
+		return "", nil
+	})
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
 	w.planned("elected", "a/web#p")
 }
