@@ -18,12 +18,12 @@ type rejection struct {
 	edits []edit
 	// field is the path of the field in the response.
 	field string
-	// says holds parts of the message, which describes what is allowed.
-	says []string
+	// message holds parts of the message in the response, which describes what is allowed.
+	message []string
 }
 
-func one(path string, value any, says ...string) rejection {
-	return rejection{edits: []edit{{path, value}}, field: path, says: says}
+func one(path string, value any, message ...string) rejection {
+	return rejection{edits: []edit{{path, value}}, field: path, message: message}
 }
 
 // at sets the field of the response if it is not the edited field.
@@ -115,7 +115,7 @@ func probeRejections() map[string]rejection {
 		"neither condition nor policy": one("spec.probes[1].podConditionType", remove{}, "must set podConditionType, markerPolicy or both").at("spec.probes[1]"),
 		"condition and policy empty": {
 			edits: []edit{{"spec.probes[1].podConditionType", ""}, {"spec.probes[1].markerPolicy", []any{}}},
-			field: "spec.probes[1]", says: []string{"must set podConditionType, markerPolicy or both"},
+			field: "spec.probes[1]", message: []string{"must set podConditionType, markerPolicy or both"},
 		},
 	}
 	for _, native := range v1alpha1.NativePodConditionTypes() {
@@ -239,7 +239,7 @@ func TestInvalidMarkersAreRejected(t *testing.T) {
 			if got[0].Field != test.field {
 				t.Errorf("the response has field %q, want %q", got[0].Field, test.field)
 			}
-			for _, words := range test.says {
+			for _, words := range test.message {
 				if !strings.Contains(got[0].Message, words) {
 					t.Errorf("message %q, want it to contain %q", got[0].Message, words)
 				}

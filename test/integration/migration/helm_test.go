@@ -93,9 +93,9 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 	return dir
 }
 
-// TestChartBesideOpenKruise moves the CRDs from OpenKruise's release to Seamark's and uninstalls
+// TestChartNextToOpenKruise moves the CRDs from OpenKruise's release to Seamark's and uninstalls
 // OpenKruise, while the markers stay.
-func TestChartBesideOpenKruise(t *testing.T) {
+func TestChartNextToOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
 	// The release that owns the cluster's CRDs.

@@ -33,7 +33,7 @@ func logPattern(pod *corev1.Pod) string {
 // TestLogLinesOfAPod checks that exactly the lines with a pod's name describe what happened to
 // it.
 func TestLogLinesOfAPod(t *testing.T) {
-	namespace, node := shared.Namespace(t), "told"
+	namespace, node := shared.Namespace(t), "logged"
 	createNode(t, node)
 	game, other := createPod(t, namespace, "game", node), createPod(t, namespace, "game-0", node)
 	runtime := critest.New(t, critest.Streamed)
@@ -43,7 +43,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 	}
 	var code atomic.Int32
 	runtime.OnExec(func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
-		return &runtimeapi.ExecSyncResponse{Stdout: []byte("as told"), ExitCode: code.Load()}, nil
+		return &runtimeapi.ExecSyncResponse{Stdout: []byte("is idle"), ExitCode: code.Load()}, nil
 	})
 	manager := startManager(t, "probeDefaults: {periodSeconds: 1, failureThreshold: 1}", "-v=4")
 	agent := start(t, "seamark-agent", "AgentConfiguration", "criEndpoint: "+runtime.Socket(),
@@ -68,22 +68,22 @@ func TestLogLinesOfAPod(t *testing.T) {
 	// Both follow from the deletion of the marker, in parallel.
 	slices.Sort(writes[max(0, len(writes)-2):])
 	compare(t, "writes of the manager", writes, []string{
-		`Planned pod node=told probes=1`,
+		`Planned pod node=logged probes=1`,
 		`Marked pod set="[condition game.io/idle label idle]" removed=[]`,
 		`Marked pod set="[condition game.io/idle]" removed="[label idle]"`,
 		`Unmarked pod set=[] removed="[condition game.io/idle]"`,
-		`Unplanned pod node=told`,
+		`Unplanned pod node=logged`,
 	})
 	compare(t, "state changes", logLines(manager, game, "INFO"), nil)
 	compare(t, "state changes", logLines(agent, game, "INFO"), []string{
-		`Probe changed state node=told marker=NAMESPACE/idle probe=idle#p container=main from=none to=Succeeded message="as told"`,
-		`Probe changed state node=told marker=NAMESPACE/idle probe=idle#p container=main from=Succeeded to=Failed message="as told"`,
+		`Probe changed state node=logged marker=NAMESPACE/idle probe=idle#p container=main from=none to=Succeeded message="is idle"`,
+		`Probe changed state node=logged marker=NAMESPACE/idle probe=idle#p container=main from=Succeeded to=Failed message="is idle"`,
 	})
 	compare(t, "writes of the agent", logLines(agent, game, "DEBUG v=1"), []string{
-		`Reported state node=told probe=idle#p state=Succeeded`,
-		`Wrote event node=told reason=KruiseProbeSucceeded`,
-		`Reported state node=told probe=idle#p state=Failed`,
-		`Wrote event node=told reason=KruiseProbeFailed`,
+		`Reported state node=logged probe=idle#p state=Succeeded`,
+		`Wrote event node=logged reason=KruiseProbeSucceeded`,
+		`Reported state node=logged probe=idle#p state=Failed`,
+		`Wrote event node=logged reason=KruiseProbeFailed`,
 	})
 	for _, p := range []*program{manager, agent} {
 		for _, line := range p.lines() {
