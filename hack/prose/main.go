@@ -1,9 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command prose checks the text that vale does not see: the string literals of Go files, and
-// files without a markup that vale knows, such as the Makefile. It uses the phrases of vale's
-// style and rules for the texts of errors, prints each finding and exits with 1 if there are any.
+// Command prose checks the text that vale does not see: the string literals of Go files, the code
+// blocks of Markdown files, and files without a markup that vale knows, such as the Makefile and
+// the dashboard. It uses the phrases of vale's style and rules for the texts of errors, prints each
+// finding and exits with 1 if there are any.
 package main
 
 import (
@@ -77,8 +78,10 @@ func checkerOf(path string) func(string, []rule) ([]string, error) {
 			return nil
 		}
 		return checkGo
-	case ".yaml", ".yml", ".tpl", ".txt", ".sh":
+	case ".yaml", ".yml", ".json", ".tpl", ".txt", ".sh":
 		return checkLines
+	case ".md":
+		return checkFences
 	}
 	if slices.Contains([]string{"Makefile", "Dockerfile", "run"}, name) {
 		return checkLines
@@ -127,6 +130,22 @@ func readRules(path string) ([]rule, error) {
 }
 
 func checkLines(path string, rules []rule) ([]string, error) {
+	return checkSelected(path, rules, func(string) bool { return true })
+}
+
+// checkFences checks the code blocks of a Markdown file.
+func checkFences(path string, rules []rule) ([]string, error) {
+	inside := false
+	return checkSelected(path, rules, func(line string) bool {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			inside = !inside
+		}
+		return inside
+	})
+}
+
+// checkSelected checks the selected lines of a file.
+func checkSelected(path string, rules []rule, selected func(line string) bool) ([]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -135,6 +154,9 @@ func checkLines(path string, rules []rule) ([]string, error) {
 	n := 0
 	for line := range strings.Lines(string(content)) {
 		n++
+		if !selected(line) {
+			continue
+		}
 		for _, r := range rules {
 			out = append(out, r.in(fmt.Sprintf("%s:%d", path, n), line)...)
 		}

@@ -26,6 +26,9 @@ func TestFindings(t *testing.T) {
 		"gerund in an error":  {"a.go", "package a\n\nvar a = fmt.Errorf(\"listing pods: %w\", err)\n", 1},
 		"failed to":           {"a.go", "package a\n\nvar a = fmt.Errorf(\"failed to list pods: %w\", err)\n", 1},
 		"manifest":            {"a.yaml", "# The plan is made anew.\na: b\n", 1},
+		"Markdown text":       {"a.md", "Made anew.\n", 0},
+		"Markdown code block": {"a.md", "Text\n\n```console\n$ echo made anew\n```\n\nanew\n", 1},
+		"dashboard":           {"a.json", "{\"legendFormat\": \"{{name}} retries a second\"}\n", 1},
 		"unknown extension":   {"a.bin", "anew\n", 0},
 	}
 	for name, test := range tests {
