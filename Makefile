@@ -81,7 +81,7 @@ tools:
 TIMED = for target in $(1); do start=$$SECONDS; $(MAKE) --no-print-directory $$target; echo "$$target passed after $$((SECONDS - start)) s"; done
 
 .PHONY: test
-test: ## Run all tests. Restores the state of the machine.
+test: ## Run all tests. Stops what it started; installed packages and built programs stay.
 	@$(call TIMED,test-unit test-local test-reproducible test-integration test-e2e)
 
 ##@ Cluster
@@ -249,19 +249,21 @@ bench: ## Run the benchmarks, as ratios to floors measured in the same run. One 
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -run='^$$' -bench=. -benchtime=300x ./test/integration/manager
 
-# $(call FUZZ,folders,time) runs each fuzz target in the folders for the time.
-FUZZ = for folder in $(1); do { grep -shoE '^func Fuzz[A-Za-z0-9_]*' "$$folder"/*_test.go || true; } | while read -r _ target; do \
+# $(call FUZZ,command,time) runs each fuzz target in the folders that the command prints for the time.
+FUZZ = folders=$$($(1)); [[ -n $$folders ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
+	for folder in $$folders; do { grep -shoE '^func Fuzz[A-Za-z0-9_]*' "$$folder"/*_test.go || true; } | while read -r _ target; do \
 	echo "fuzz $${folder\#$(CURDIR)/} $$target"; go -C "$$folder" test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(2) .; done; done
 
 # Fuzzing needs its own copy of every package, as the race detector does, and covers the same packages here. The
 # unit tests of the others run the seeds of their fuzz targets.
 .PHONY: fuzz-short
 fuzz-short: ## Run fuzz targets for 3 seconds each, or FUZZTIME. Part of test-unit.
-	@$(call FUZZ,$$(go list -f '{{.Dir}}' $$($(call RACE_PACKAGES,.,./api/... ./internal/...))),$(or $(FUZZTIME),3s))
+	@packages=$$($(call RACE_PACKAGES,.,./api/... ./internal/...)); [[ -n $$packages ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
+	$(call FUZZ,go list -f '{{.Dir}}' $$packages,$(or $(FUZZTIME),3s))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, including the comparison with the kubelet.
-	@$(call FUZZ,$$(grep -rlE --include='*_test.go' '^func Fuzz' ./api ./internal ./test/parity | xargs -n1 dirname | sort -u),$(or $(FUZZTIME),5m))
+	@$(call FUZZ,grep -rlE --include='*_test.go' '^func Fuzz' ./api ./internal ./test/parity | xargs -n1 dirname | sort -u,$(or $(FUZZTIME),5m))
 
 # $(call INSTALL,program,packages,what needs it) installs a missing program with apt-get.
 INSTALL = command -v $(1) >/dev/null || { echo 'installing $(1), which $(3)'; \
@@ -271,10 +273,6 @@ INSTALL = command -v $(1) >/dev/null || { echo 'installing $(1), which $(3)'; \
 .PHONY: compiler
 compiler:
 	@$(call INSTALL,$(firstword $(shell go env CC)),gcc libc6-dev,the race detector needs)
-
-.PHONY: curl
-curl:
-	@$(call INSTALL,curl,curl ca-certificates,the check for vulnerabilities uses)
 
 .PHONY: jq
 jq:
@@ -301,7 +299,7 @@ lint: ## Lint every module.
 	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
 	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
-# vale checks documents and comments; hack/prose checks string literals, manifests and this file.
+# vale checks documents and comments; hack/prose checks string literals, code blocks, manifests and this file.
 .PHONY: lint-prose
 lint-prose: compiler ## Check the language of documents, comments and messages.
 	@echo 'lint prose'; git ls-files -co --exclude-standard '*.md' '*.go' | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
@@ -323,12 +321,16 @@ verify-generate:
 	state | diff -u $$before - || { echo 'generated files are out of date: run make generate and commit' >&2; exit 1; }
 
 # The scan takes a minute and 5 GB of memory. If vuln.go.dev is unreachable, the check is skipped with a message;
-# a database that GOVULNDB names must be reachable.
+# a database that GOVULNDB names must be reachable. Without it, curl finds out whether the database is reachable.
 .PHONY: vulncheck
-vulncheck: curl ## Check the programs against the Go vulnerability database, or the one at the URL in GOVULNDB.
-	@database=$${GOVULNDB:-https://vuln.go.dev}; \
-	if [[ -z $${GOVULNDB-} ]] && ! curl -fsS --max-time 15 -o /dev/null $$database/index/db.json; then \
-		echo "vulncheck: SKIPPED, nothing was checked: $$database is unreachable. Set GOVULNDB to the URL of a copy."; \
+vulncheck: ## Check the programs against the Go vulnerability database, or the one at the URL in GOVULNDB.
+	@database=$${GOVULNDB:-https://vuln.go.dev}; skipped=; \
+	if [[ -z $${GOVULNDB-} ]]; then \
+		if ! ($(call INSTALL,curl,curl ca-certificates,the check for vulnerabilities uses)); then skipped='there is no curl'; \
+		elif ! curl -fsS --max-time 15 -o /dev/null $$database/index/db.json; then skipped="$$database is unreachable"; fi; \
+	fi; \
+	if [[ -n $$skipped ]]; then \
+		echo "vulncheck: SKIPPED, nothing was checked: $$skipped. Set GOVULNDB to the URL of a copy."; \
 	else $(call PROGRESS,scanning the programs,$(TOOL) govulncheck -db "$$database" $(addprefix ./cmd/,$(PROGRAMS))); fi
 
 .PHONY: verify-modules

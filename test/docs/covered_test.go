@@ -17,7 +17,7 @@ var covered = map[string]string{
 	"verify":            ".ci/run",
 	"generate":          "make verify-generate",
 	"lint":              "make verify",
-	"fuzz":              "make fuzz-short in make test, for less time",
+	"fuzz":              "make fuzz-short in make test, for less time and without packages that link client-go's typed clients, whose seeds are run",
 	"bench":             "nothing: it measures, and needs the whole machine",
 	"demo":              "make install, TestExamples in test/e2e, and the tests of hack/demo",
 	"demo-down":         "make cluster-down, which is all it does",
