@@ -159,7 +159,8 @@ type ContainerProbeState struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ProbeState is the state of a probe. It changes when a threshold is reached.
+// ProbeState is the state of a probe. It changes when a threshold of consecutive results is reached,
+// when the container ends or is replaced, or when the handler changes.
 type ProbeState string
 
 // The states of a probe.
