@@ -38,8 +38,8 @@ $ helm upgrade seamark charts/seamark --namespace seamark-system --reset-then-re
 ` + "```" + `
 
 Without the operator, scrape the port ` + "`metrics`" + ` of the pods with the label
-` + "`app.kubernetes.io/name=seamark`" + `. Set ` + "`honor_labels: true`" + `, because the label ` + "`namespace`" + ` is the namespace
-of a marker. Use ` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import
+` + "`app.kubernetes.io/name=seamark`" + `. Set ` + "`honor_labels: true`" + `, because the label ` + "`namespace`" + ` is the
+namespace of a marker. Use ` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import
 ` + "`charts/seamark/files/dashboards/seamark.json`" + ` into Grafana. Each alert has a
 [runbook](runbooks/README.md). The alerts require that both programs are scraped: an agent that is
 not scraped counts as missing. They apply to one cluster: the Prometheus of each cluster must

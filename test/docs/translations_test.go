@@ -4,6 +4,7 @@
 package docs
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,6 +45,8 @@ type shape struct {
 	Blocks []string
 	// Rows is the number of table rows.
 	Rows int
+	// Targets holds the link targets, sorted.
+	Targets []string
 }
 
 func shapeOf(t *testing.T, path string) shape {
@@ -52,7 +55,7 @@ func shapeOf(t *testing.T, path string) shape {
 	must(t, err)
 	d, err := parseDocument(path, source)
 	must(t, err)
-	s := shape{Needs: d.needs}
+	s := shape{Needs: d.needs, Targets: targetsOf(t, path, source)}
 	for _, h := range headings(source) {
 		s.Levels = append(s.Levels, h.level)
 	}
@@ -68,8 +71,58 @@ func shapeOf(t *testing.T, path string) shape {
 	return s
 }
 
+// targetsOf returns the targets of a page's links. A translated page counts as its original, and
+// its anchors, which differ between the languages, are left out.
+func targetsOf(t *testing.T, path string, source []byte) []string {
+	t.Helper()
+	var out []string
+	for _, link := range linksOf(source) {
+		target, err := url.Parse(link)
+		must(t, err)
+		if target.Scheme == "" {
+			page := path
+			if target.Path != "" {
+				page = filepath.Join(filepath.Dir(path), filepath.FromSlash(target.Path))
+			}
+			if translated(page) {
+				page = originalOf(page)
+			}
+			target.Path = page
+			if slices.Contains(originals(), page) {
+				target.Fragment = ""
+			}
+		}
+		out = append(out, target.String())
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// originals returns the pages that must have a translation.
+func originals() []string {
+	return []string{
+		"README.md", "docs/README.md", "docs/first-marker.md", "docs/install.md",
+		"docs/migrate-from-openkruise.md", "docs/troubleshooting.md",
+	}
+}
+
+func TestMainPagesAreTranslated(t *testing.T) {
+	var got []string
+	for _, path := range pages(t) {
+		if translated(path) {
+			got = append(got, originalOf(path))
+		}
+	}
+	for _, original := range originals() {
+		if !slices.Contains(got, original) {
+			t.Errorf("%s has no translation", original)
+		}
+	}
+}
+
 // TestTranslations checks that each Chinese page has the same headings, code blocks and table
-// rows as its English original, in the same order, and that both link to each other.
+// rows as its English original, in the same order, and the same link targets, and that both link
+// to each other.
 func TestTranslations(t *testing.T) {
 	for _, path := range pages(t) {
 		if !translated(path) || path == indexZh {

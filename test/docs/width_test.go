@@ -22,7 +22,7 @@ var unbreakable = regexp.MustCompile("^\\s*(?:[-*] +|\\d+\\. +)?(?:\\S+|\\S*`[^`
 // TestLinesWrap checks that the lines of English pages are wrapped, except code, tables,
 // comments, and pages that are generated.
 func TestLinesWrap(t *testing.T) {
-	for _, path := range pages(t) {
+	for _, path := range append(pages(t), otherPages()...) {
 		if translated(path) || slices.Contains([]string{"docs/api.md", "docs/metrics.md"}, path) {
 			continue
 		}
