@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Queue holds the objects that a controller has to reconcile.
@@ -91,7 +92,7 @@ func NodeEvents(created, changed func(context.Context, Queue, *metav1.PartialObj
 // it logs them and returns nothing.
 type Lookup struct {
 	// Reader reads from the cache.
-	Reader view.Reader
+	Reader gather.Reader
 }
 
 // Markers returns the markers of the namespace, except those that do not compile.

@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -65,7 +65,7 @@ func TestMarkerEventsIgnoreMarkersThatExistAtTheStart(t *testing.T) {
 
 func TestNodeUpdates(t *testing.T) {
 	node := func(kind string) *metav1.PartialObjectMetadata {
-		n := view.NewNode()
+		n := gather.NewNode()
 		n.Labels = map[string]string{v1alpha1.NodeTypeLabel: kind}
 		return n
 	}
@@ -96,7 +96,7 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 }
 
 func TestLookupReturnsNothingAfterAnError(t *testing.T) {
-	lookup := controller.Lookup{Reader: view.Reader{Client: broken{}, Compiler: plan.NewCompiler()}}
+	lookup := controller.Lookup{Reader: gather.Reader{Client: broken{}, Compiler: plan.NewCompiler()}}
 	if got := lookup.Markers(t.Context(), "ns"); got != nil {
 		t.Errorf("markers %v, want none", got)
 	}

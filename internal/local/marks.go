@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // replanDelay is how long the matching of markers waits after a label changed, as the
@@ -85,8 +86,8 @@ func (m *marks) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 	if plan.Ending(p.object) {
 		return
 	}
-	probes := plan.Pod(p.object, m.markers, plan.KubernetesDefaults()).Probes
-	desired := mark.Desired(probes, mark.ReportOf(npp, p.object.UID), p.owned)
+	options := view.Options{Defaults: plan.KubernetesDefaults()}
+	desired := view.New(p.object, m.markers, view.PlaceKubelet, npp, options).Desired(p.owned)
 	if desired.Equal(p.owned) {
 		return
 	}

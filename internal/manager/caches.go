@@ -10,6 +10,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // caches returns the options of the manager's cache, which keeps only the fields that views
@@ -22,7 +23,7 @@ func caches(options view.Options) cache.Options {
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:              {Transform: view.Transform(options.TrimPod)},
-			view.NewNode():             {Transform: view.Transform(view.TrimNode)},
+			gather.NewNode():           {Transform: view.Transform(view.TrimNode)},
 			&v1alpha1.PodProbeMarker{}: {},
 			&v1alpha1.NodePodProbe{}:   {},
 		},

@@ -48,6 +48,7 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -150,7 +151,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := view.Reader{Client: mgr.GetCache(), Compiler: compiler, Options: options.views()}
+	reader := gather.Reader{Client: mgr.GetCache(), Compiler: compiler, Options: options.views()}
 	counters, err := addMetrics(ctx, mgr, reader, options)
 	if err != nil {
 		return nil, err
@@ -182,13 +183,13 @@ func newScheme() (*runtime.Scheme, error) {
 // all of them are synced.
 func startInformers(ctx context.Context, informers cache.Cache) error {
 	for _, object := range []client.Object{
-		view.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
+		gather.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("create the informer of %T: %w", object, err)
 		}
 	}
-	err := informers.IndexField(ctx, &corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
+	err := informers.IndexField(ctx, &corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			return []string{pod.Spec.NodeName}
 		}
@@ -219,7 +220,7 @@ func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, er
 	return compiler, nil
 }
 
-func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader view.Reader, counters *metrics.Metrics, options Options) error {
+func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader gather.Reader, counters *metrics.Metrics, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create the metadata client: %w", err)

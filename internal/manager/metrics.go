@@ -18,11 +18,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // addMetrics creates the manager's own metrics and returns those that the controllers
 // update.
-func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader view.Reader, options Options) (*metrics.Metrics, error) {
+func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, options Options) (*metrics.Metrics, error) {
 	plans, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodePodProbe{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
@@ -42,7 +43,7 @@ func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader view.Reader
 
 // provided returns a function that reports, for all pods on virtual nodes, the planned probes
 // and the states that their providers report.
-func provided(reader view.Reader) func(context.Context) ([]metrics.Provided, error) {
+func provided(reader gather.Reader) func(context.Context) ([]metrics.Provided, error) {
 	return func(ctx context.Context) ([]metrics.Provided, error) {
 		nodes := &metav1.PartialObjectMetadataList{}
 		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -72,7 +73,7 @@ func provided(reader view.Reader) func(context.Context) ([]metrics.Provided, err
 }
 
 // markersOnce returns a function that reads the markers of each namespace once.
-func markersOnce(reader view.Reader) func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+func markersOnce(reader gather.Reader) func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
 	read := make(map[string][]*plan.Marker)
 	return func(ctx context.Context, namespace string) ([]*plan.Marker, error) {
 		markers, found := read[namespace]
@@ -88,7 +89,7 @@ func markersOnce(reader view.Reader) func(ctx context.Context, namespace string)
 }
 
 func providedPod(
-	ctx context.Context, reader view.Reader, pod *corev1.Pod, markersOf func(context.Context, string) ([]*plan.Marker, error),
+	ctx context.Context, reader gather.Reader, pod *corev1.Pod, markersOf func(context.Context, string) ([]*plan.Marker, error),
 ) (metrics.Provided, error) {
 	markers, err := markersOf(ctx, pod.Namespace)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -25,7 +25,7 @@ func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
 
 // addServerless adds support for pods on virtual nodes: the controller, which runs in the
 // leader, and the webhook, which runs in every manager.
-func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, reader view.Reader, options Options) error {
+func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, reader gather.Reader, options Options) error {
 	if !options.Serverless {
 		return nil
 	}

@@ -5,8 +5,9 @@
 // markers of its namespace, its node, and the report about it. Controllers, webhook and
 // command line build it in the same way, so they all compute the same plan and marks.
 //
-// New is pure. Reader gathers its arguments from a client. Pods and Nodes in the manager's
-// caches keep only the fields that New and the packages below it read: see TrimPod.
+// The package is pure; package gather reads the arguments of New with a client. Pods and Nodes
+// in the manager's caches keep only the fields that New and the packages below it read: see
+// TrimPod.
 package view
 
 import (
@@ -53,8 +54,8 @@ type Options struct {
 	Serverless bool
 }
 
-// provided reports whether a provider probes the pods in the place.
-func (o Options) provided(place Place) bool { return o.Serverless && place == PlaceVirtual }
+// Provided reports whether a provider probes the pods in the place.
+func (o Options) Provided(place Place) bool { return o.Serverless && place == PlaceVirtual }
 
 // Pod is a pod together with what its marks depend on.
 type Pod struct {
@@ -74,7 +75,7 @@ type Pod struct {
 func New(pod *corev1.Pod, markers []*plan.Marker, place Place, npp *v1alpha1.NodePodProbe, options Options) Pod {
 	v := Pod{Object: pod, Place: place, Plan: Plan(pod, markers, place, options)}
 	switch {
-	case options.provided(place):
+	case options.Provided(place):
 		v.Report = mark.Provided(pod, v.Plan.Probes)
 	case npp != nil:
 		v.Report = mark.ReportOf(npp, pod.UID)
@@ -86,7 +87,7 @@ func New(pod *corev1.Pod, markers []*plan.Marker, place Place, npp *v1alpha1.Nod
 // or the provider of its virtual node runs.
 func Plan(pod *corev1.Pod, markers []*plan.Marker, place Place, options Options) plan.PodPlan {
 	switch {
-	case !options.provided(place):
+	case !options.Provided(place):
 		return plan.Pod(pod, markers, options.Defaults)
 	case !plan.Eligible(pod):
 		return plan.PodPlan{}

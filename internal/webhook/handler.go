@@ -21,13 +21,13 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Handler handles the API server's admission requests for new pods.
 type Handler struct {
 	// Reader reads markers.
-	Reader view.Reader
+	Reader gather.Reader
 	// Nodes reads the virtual nodes, with their labels and taints. It does not change them.
 	Nodes client.Reader
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -74,7 +75,7 @@ func TestHandle(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := &Handler{Nodes: reader(t, virtual), Reader: view.Reader{
+			h := &Handler{Nodes: reader(t, virtual), Reader: gather.Reader{
 				Client: reader(t, marker), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
 			}}
 			if tc.markers != nil {

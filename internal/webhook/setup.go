@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Path is the URL path of the webhook.
@@ -75,7 +76,7 @@ func New(config *rest.Config, options Options) *Webhook {
 
 // Add runs the webhook under the manager that uses its server, whether or not the manager
 // leads. The manager is ready when the webhook serves.
-func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader view.Reader) error {
+func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader gather.Reader) error {
 	informers, err := w.informers(mgr)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/text"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // recheck is the delay before a marker that cannot be released yet is checked again.
@@ -45,7 +45,7 @@ type Markers interface {
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
 	// Reader reads pods, markers, nodes and NodePodProbes from the cache.
-	Reader view.Reader
+	Reader gather.Reader
 	// Markers writes.
 	Markers Markers
 	// Recorder records events on markers.

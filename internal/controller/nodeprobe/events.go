@@ -21,13 +21,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, concurrency,
-		source.Kind(informers, view.NewNode(), r.nodeEvents()),
+		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchSelected)),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()))

@@ -29,7 +29,7 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // eventPlanTooLarge is the reason of the event on a node whose plan cannot be stored.
@@ -45,7 +45,7 @@ type Plans interface {
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
 	// Reader reads pods, nodes, markers and NodePodProbes from the cache.
-	Reader view.Reader
+	Reader gather.Reader
 	// Live reads nodes from the API server.
 	Live client.Reader
 	// Plans writes.
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	node, err := view.GetNode(ctx, r.Reader.Client, request.Name)
+	node, err := gather.GetNode(ctx, r.Reader.Client, request.Name)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
@@ -111,7 +111,7 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, npp *v1alpha1.NodePodProb
 	if npp == nil {
 		return nil
 	}
-	node, err := view.GetNode(ctx, r.Live, npp.Name)
+	node, err := gather.GetNode(ctx, r.Live, npp.Name)
 	if err != nil || node != nil {
 		return err
 	}

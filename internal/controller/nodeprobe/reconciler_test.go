@@ -23,6 +23,7 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -52,7 +53,7 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	t.Helper()
 	reader := func(objects []client.Object) client.Reader {
 		return fakeapi.Client(t, objects...).
-			WithIndex(&corev1.Pod{}, view.NodeNameField, func(object client.Object) []string {
+			WithIndex(&corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
 				pod, ok := object.(*corev1.Pod)
 				if !ok {
 					return nil
@@ -63,7 +64,7 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	counters := metrics.New(prometheus.NewRegistry())
 	recorder := record.NewFakeRecorder(10)
 	return New(Options{
-		Reader: view.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
+		Reader: gather.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
 		Live:   reader(live), Plans: plans, Recorder: recorder, Metrics: counters, Now: time.Now,
 	}), recorder
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
@@ -34,7 +34,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueSelected)),
 	}
 	if r.Reader.Serverless {
-		sources = append(sources, source.Kind(informers, view.NewNode(), controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)))
+		sources = append(sources, source.Kind(informers, gather.NewNode(), controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)))
 	}
 	return controller.Add(mgr, "podmark", controller.SubjectPod, r, concurrency, sources...)
 }

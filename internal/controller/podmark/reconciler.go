@@ -24,7 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // recheck is the delay before a pod is checked again whose cached version was too old.
@@ -39,7 +39,7 @@ type Pods interface {
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
 	// Reader reads pods, markers, nodes and NodePodProbes from the cache.
-	Reader view.Reader
+	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
 	// Metrics counts the writes.

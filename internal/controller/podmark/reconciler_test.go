@@ -22,6 +22,7 @@ import (
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -51,7 +52,7 @@ func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	t.Helper()
 	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{
-		Reader: view.Reader{
+		Reader: gather.Reader{
 			Client:   fakeapi.Client(t, cached...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
 		},

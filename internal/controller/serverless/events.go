@@ -20,14 +20,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	return controller.Add(mgr, "serverless", controller.SubjectPod, r, concurrency,
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, view.NewNode(), controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods)),
+		source.Kind(informers, gather.NewNode(), controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods)),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespacePods)))
 }
 

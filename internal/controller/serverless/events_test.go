@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -23,7 +23,7 @@ func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
 	pod, virtual := builders.Pod("ns", "a").Node("node-1").Build(), node("virtual-kubelet")
 	r := reconciler(t, &recorded{}, marker())
 	r.lookup.Reader.Client = fake.NewClientBuilder().WithObjects(pod, virtual).
-		WithIndex(pod, view.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
+		WithIndex(pod, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Pods writes annotations, as apply.Pods does.
@@ -33,7 +34,7 @@ type Pods interface {
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
 	// Reader reads pods, markers and nodes from the cache.
-	Reader view.Reader
+	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
 }

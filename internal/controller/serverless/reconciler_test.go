@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -42,7 +43,7 @@ func (r *recorded) Handover(_ context.Context, _ *corev1.Pod, annotations server
 func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 	t.Helper()
 	return New(Options{
-		Reader: view.Reader{
+		Reader: gather.Reader{
 			Client:   fakeapi.Client(t, cached...).Build(),
 			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		},

@@ -1,7 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package gather reads what views are built from with a client: pods, their markers and nodes,
+// and the reports about them.
+package gather
 
 import (
 	"context"
@@ -17,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // NodeNameField is the field by which the client's cache must index pods.
@@ -36,7 +39,7 @@ type Reader struct {
 	// Compiler compiles markers.
 	Compiler *plan.Compiler
 	// Options are the settings that plans depend on.
-	Options
+	view.Options
 }
 
 // Markers returns the markers of the namespace, except those that do not compile.
@@ -49,19 +52,19 @@ func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, 
 }
 
 // Pod returns the view of the pod. The markers are those of its namespace.
-func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (Pod, error) {
+func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (view.Pod, error) {
 	place, err := r.placeForPlan(ctx, pod)
 	if err != nil {
-		return Pod{}, err
+		return view.Pod{}, err
 	}
 	var npp *v1alpha1.NodePodProbe
-	if !r.provided(place) {
+	if !r.Provided(place) {
 		npp, err = r.NodePodProbe(ctx, pod.Spec.NodeName)
 	}
 	if err != nil {
-		return Pod{}, err
+		return view.Pod{}, err
 	}
-	return New(pod, markers, place, npp, r.Options), nil
+	return view.New(pod, markers, place, npp, r.Options), nil
 }
 
 // Plan returns the plan of the view, without reading the report.
@@ -70,7 +73,7 @@ func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marke
 	if err != nil {
 		return plan.PodPlan{}, err
 	}
-	return Plan(pod, markers, place, r.Options), nil
+	return view.Plan(pod, markers, place, r.Options), nil
 }
 
 // ProviderPlan returns the probes that a provider would run in the pod, whether or not the
@@ -84,17 +87,17 @@ func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan
 }
 
 // placeForPlan returns the place of the pod if the plan depends on it.
-func (r Reader) placeForPlan(ctx context.Context, pod *corev1.Pod) (Place, error) {
+func (r Reader) placeForPlan(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
 	if !r.Serverless {
-		return PlaceUnknown, nil
+		return view.PlaceUnknown, nil
 	}
 	return r.Place(ctx, pod)
 }
 
 // Place returns where the pod runs.
-func (r Reader) Place(ctx context.Context, pod *corev1.Pod) (Place, error) {
+func (r Reader) Place(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
 	node, err := GetNode(ctx, r.Client, pod.Spec.NodeName)
-	return PlaceOn(node), err
+	return view.PlaceOn(node), err
 }
 
 // GetNode returns the metadata of the node, or nil if there is no node with that name.

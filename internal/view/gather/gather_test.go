@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view_test
+package gather_test
 
 import (
 	"context"
@@ -18,13 +18,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
-func reader(t *testing.T, serverless bool, objects ...client.Object) view.Reader {
+func reader(t *testing.T, serverless bool, objects ...client.Object) gather.Reader {
 	t.Helper()
-	return view.Reader{
+	return gather.Reader{
 		Client:   fakeapi.Client(t, objects...).Build(),
 		Compiler: plan.NewCompiler(),
 		Options:  view.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
@@ -132,7 +133,7 @@ func TestPod(t *testing.T) {
 }
 
 func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
-	r := view.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: view.Options{Serverless: true}}
+	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: view.Options{Serverless: true}}
 	pod, marker := builders.Pod("ns", "a").Build(), builders.Marker("ns", "web").Build()
 	calls := map[string]func(context.Context) error{
 		"Markers":       func(ctx context.Context) error { _, err := r.Markers(ctx, "ns"); return err },
