@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -18,16 +20,27 @@ import (
 func BenchmarkDesired(b *testing.B) {
 	probes := planOf(b, builders.Marker("ns", "web").Probe(documented()).Build())
 	report := mark.PodReport{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "idle")}}
-	var marks mark.Marks
-	encoded := map[string]map[string]mark.Value{}
+	marks := mark.Desired(probes, report, nil)
+	if len(marks) != 3 {
+		b.Fatalf("marks %v, want 3", marks.Keys())
+	}
+	var body struct {
+		Labels      map[string]string     `json:"labels"`
+		Annotations map[string]string     `json:"annotations"`
+		Conditions  []corev1.PodCondition `json:"conditions"`
+	}
+	idle := marks[mark.ConditionType("game.io/idle")].Condition
+	body.Labels = map[string]string{"gameserver-idle": marks[mark.Label("gameserver-idle")].Text}
+	body.Annotations = map[string]string{"cost": marks[mark.Annotation("cost")].Text}
+	body.Conditions = []corev1.PodCondition{{
+		Type: "game.io/idle", Status: idle.Status, Message: idle.Message,
+		LastProbeTime: idle.LastProbeTime, LastTransitionTime: idle.LastTransitionTime,
+	}}
 	floor.Compare(b, "x_of_encoding", func() {
-		marks = mark.Desired(probes, report, nil)
+		mark.Desired(probes, report, nil)
 	}, func() {
-		for key, value := range marks {
-			encoded[string(key.Kind)] = map[string]mark.Value{key.Name: value}
-		}
-		if _, err := json.Marshal(encoded); err != nil || len(marks) != 3 {
-			b.Fatalf("marks %v, error %v", marks.Keys(), err)
+		if _, err := json.Marshal(&body); err != nil {
+			b.Fatal(err)
 		}
 	})
 }

@@ -82,9 +82,9 @@ func Inherited(managed []metav1.ManagedFieldsEntry) (sets.Set[Key], error) {
 
 // Leftover returns the inherited keys that Seamark must remove explicitly, ordered by kind
 // and name: an apply that omits them does not remove them, because OpenKruise owns them
-// too. They are keys that the pod should not have and that either are Seamark's until now
-// or are declared by a probe whose state is known. As long as the state is unknown, a mark
-// that OpenKruise set for the probe stays. So does a condition that a provider writes.
+// too. They are keys that the pod should not have and that Seamark still owns, or that a
+// probe with a known state declares. As long as the state is unknown, a mark that OpenKruise
+// set for the probe stays. So does a condition that a provider writes.
 func Leftover(inherited sets.Set[Key], probes []plan.PlannedProbe, report PodReport, owned, desired Marks) []Key {
 	if len(inherited) == 0 {
 		return nil

@@ -4,9 +4,11 @@
 package mark_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -18,6 +20,7 @@ import (
 func FuzzOwned(f *testing.F) {
 	for _, seed := range []string{
 		`{"f:metadata":{"f:labels":{"f:idle":{}},"f:annotations":{"f:cost":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{"f:status":{}}}}}`,
+		`{"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{"f:message":{},"f:lastProbeTime":{},"f:lastTransitionTime":{}}}}}`,
 		`{"f:metadata":{"f:labels":{".":{},"f:gone":{},"idle":{}}}}`,
 		`{"f:status":{"f:conditions":{"k:{}":{},"k:[1]":{},"v:1":{},"k:":{}}}}`,
 		`{"f:metadata":[]}`, `{`, ``, `null`, `{"f:metadata":{"f:labels":null}}`,
@@ -31,20 +34,41 @@ func FuzzOwned(f *testing.F) {
 			manager = "kubectl"
 		}
 		pod := builders.Pod("ns", "pod").Label("idle", "true").Annotation("cost", "5").
-			Condition(corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle"}).
+			Condition(corev1.PodCondition{
+				Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle",
+				LastProbeTime: metav1.Unix(1_700_000_000, 0), LastTransitionTime: metav1.Unix(1_600_000_000, 0),
+			}).
 			ManagedFields(manager, "status", fields).Build()
 		owned, err := mark.Owned(pod)
 		if !mine && (err != nil || len(owned) > 0) {
 			t.Errorf("owned by another manager's entry: %v, error %v", owned, err)
 		}
 		for key, value := range owned {
-			on, found := map[mark.Key]string{
-				mark.Label("idle"): "true", mark.Annotation("cost"): "5",
-				mark.ConditionType("game.io/idle"): "", mark.ConditionType(string(corev1.PodInitialized)): "",
-			}[key]
-			if !found || value.Text != on {
-				t.Errorf("%s is owned as %q, and is %q on the pod (found %t)", key, value.Text, on, found)
+			if key.Kind == mark.KindCondition {
+				checkOwnedCondition(t, pod, key.Name, value)
+				continue
+			}
+			on, found := map[mark.Key]string{mark.Label("idle"): "true", mark.Annotation("cost"): "5"}[key]
+			if !found || value != (mark.Value{Text: on}) {
+				t.Errorf("%s is owned as %v, and is %q on the pod (found %t)", key, value, on, found)
 			}
 		}
 	})
+}
+
+// checkOwnedCondition checks that the pod has the condition, with the owned value of every
+// field that is not empty.
+func checkOwnedCondition(t *testing.T, pod *corev1.Pod, name string, value mark.Value) {
+	t.Helper()
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == name })
+	if i < 0 {
+		t.Errorf("condition %s is owned, but the pod does not have it", name)
+		return
+	}
+	on, c := pod.Status.Conditions[i], value.Condition
+	if value.Text != "" || c.Status != "" && c.Status != on.Status || c.Message != "" && c.Message != on.Message ||
+		!c.LastProbeTime.IsZero() && c.LastProbeTime != on.LastProbeTime ||
+		!c.LastTransitionTime.IsZero() && c.LastTransitionTime != on.LastTransitionTime {
+		t.Errorf("condition %s is owned as %v, and is %v on the pod", name, value, on)
+	}
 }

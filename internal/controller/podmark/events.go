@@ -34,7 +34,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueSelected)),
 	}
 	if r.Reader.Serverless {
-		sources = append(sources, source.Kind(informers, gather.NewNode(), controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)))
+		sources = append(sources, source.Kind(informers, gather.NewNode(), r.nodeEvents()))
 	}
 	return controller.Add(mgr, "podmark", controller.SubjectPod, r, concurrency, sources...)
 }
@@ -51,8 +51,8 @@ func (r *Reconciler) reportEvents() handler.TypedEventHandler[*v1alpha1.NodePodP
 	}
 }
 
-// enqueueReported enqueues the pods whose states differ. A live report arrives now, others
-// existed at the start.
+// enqueueReported enqueues the pods whose states differ. live is false for reports that
+// existed at the start; their latency is not measured.
 func (r *Reconciler) enqueueReported(ctx context.Context, q controller.Queue, before, after *v1alpha1.NodePodProbe, live bool) {
 	now := r.Now()
 	for _, pod := range mark.Changed(before, after) {
@@ -93,6 +93,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			r.arrivals.take(client.ObjectKeyFromObject(e.Object))
 		},
 	}
+}
+
+// nodeEvents returns a handler that enqueues the pods of new virtual nodes, and of nodes that
+// become virtual nodes or cease to be virtual nodes.
+func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)
 }
 
 // sameMarks reports whether both versions of the pod have the same marks, and the same keys

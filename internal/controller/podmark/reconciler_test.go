@@ -42,7 +42,10 @@ func (r *recorded) Remove(_ context.Context, _ *corev1.Pod, keys []mark.Key) (st
 func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (string, error) {
 	var labels map[string]string
 	for _, name := range marks.Names(mark.KindLabel) {
-		labels = map[string]string{name: marks[mark.Label(name)].Text}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = marks[mark.Label(name)].Text
 	}
 	r.labels = append(r.labels, labels)
 	return "1000", r.err

@@ -27,7 +27,7 @@ import (
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	return controller.Add(mgr, "serverless", controller.SubjectPod, r, concurrency,
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, gather.NewNode(), controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods)),
+		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespacePods)))
 }
 
@@ -47,6 +47,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			r.recent.Forget(client.ObjectKeyFromObject(e.Object))
 		},
 	}
+}
+
+// nodeEvents returns a handler that enqueues the pods of new nodes, and of nodes that become
+// virtual nodes or cease to be virtual nodes.
+func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods)
 }
 
 // sameInputs reports whether both versions of the pod have and need the same annotations. It

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -27,7 +26,7 @@ func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
-	controller.NodeEvents(r.enqueueNodePods, r.enqueueNodePods).Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
+	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
 	if q.Len() != 1 {
 		t.Errorf("%d pods enqueued, want 1", q.Len())
 	}
