@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// pace is the poll interval for the pod.
-	pace = 200 * time.Millisecond
-	// farewell is the timeout for deleting the objects of the test.
-	farewell = 20 * time.Second
+	// pollInterval is the poll interval for the pod.
+	pollInterval = 200 * time.Millisecond
+	// cleanupTimeout is the timeout for deleting the objects of the test.
+	cleanupTimeout = 20 * time.Second
 )
 
 // Options are the dependencies of a self-test. All are required.
@@ -96,26 +96,26 @@ func (t *test) run(ctx context.Context) error {
 
 // until waits until check returns no error for the pod.
 func (t *test) until(ctx context.Context, what string, check func(*corev1.Pod) error) error {
-	amiss := errors.New("not retrieved yet")
-	err := wait.PollUntilContextCancel(ctx, pace, true, func(ctx context.Context) (bool, error) {
+	lastErr := errors.New("not retrieved yet")
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := t.Client.Get(ctx, client.ObjectKeyFromObject(t.pod), t.pod); err != nil {
 			if ctx.Err() == nil {
-				amiss = err
+				lastErr = err
 			}
 			return false, nil
 		}
-		amiss = check(t.pod)
-		return amiss == nil, nil
+		lastErr = check(t.pod)
+		return lastErr == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, context.Cause(ctx), amiss)
+		return fmt.Errorf("wait for pod %s/%s to %s: %w: %w", t.pod.Namespace, t.pod.Name, what, context.Cause(ctx), lastErr)
 	}
 	return nil
 }
 
 // clean deletes the objects of the test.
 func (t *test) clean(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	objects := []client.Object{t.pod}
 	if t.marker != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// patience is the timeout of a request.
-	patience = 5 * time.Second
+	// requestTimeout is the timeout of a request.
+	requestTimeout = 5 * time.Second
 	// maxAnswer is the maximum number of bytes read from a response.
 	maxAnswer = 1024
 )
@@ -38,7 +38,7 @@ func Serve(ctx context.Context) error {
 
 func serve(ctx context.Context, listener net.Listener, host string) error {
 	server := &http.Server{
-		ReadTimeout: patience, WriteTimeout: patience,
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, "hello from %s", host)
 		}),
@@ -57,7 +57,7 @@ func Ask(ctx context.Context, out io.Writer) error {
 }
 
 func ask(ctx context.Context, url string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -25,9 +25,9 @@ const (
 // errLost means that another process acquired the lease during the work.
 var errLost = errors.New("lost the lease")
 
-// alone does the work while it holds the managers' lease, so that no manager writes again
+// withLease does the work while it holds the managers' lease, so that no manager writes again
 // what the work removes. A manager that shuts down releases the lease after its last write.
-func (u *uninstaller) alone(ctx context.Context, work func(context.Context) error) error {
+func (u *uninstaller) withLease(ctx context.Context, work func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	elected, done := make(chan struct{}), make(chan error, 1)

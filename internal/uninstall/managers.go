@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// pace is the poll interval for the managers' pods.
-	pace = 500 * time.Millisecond
-	// overdue is the time after the end of the grace period at which a pod that still exists
-	// is considered terminated: its node is unreachable.
-	overdue = 10 * time.Second
+	// pollInterval is the poll interval for the managers' pods.
+	pollInterval = 500 * time.Millisecond
+	// unreachableDelay is the time after the end of the grace period at which a pod that
+	// still exists is considered terminated: its node is unreachable.
+	unreachableDelay = 10 * time.Second
 )
 
 // stopManagers scales the managers to zero and waits until their pods have terminated. The
@@ -45,7 +45,7 @@ func (u *uninstaller) stopManagers(ctx context.Context) error {
 // awaitEnd waits until all selected pods have terminated.
 func (u *uninstaller) awaitEnd(ctx context.Context, selector string) error {
 	var running string
-	err := wait.PollUntilContextCancel(ctx, pace, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		pods, err := u.kubernetes.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return false, fmt.Errorf("list the managers' pods: %w", err)
@@ -70,5 +70,5 @@ func (u *uninstaller) awaitEnd(ctx context.Context, selector string) error {
 
 func ended(pod *corev1.Pod, now time.Time) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed ||
-		pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Add(overdue))
+		pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Add(unreachableDelay))
 }

@@ -83,7 +83,7 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 		return Summary{}, err
 	}
 	var summary Summary
-	err = u.alone(ctx, func(ctx context.Context) error {
+	err = u.withLease(ctx, func(ctx context.Context) error {
 		summary, err = u.clean(ctx)
 		return err
 	})
