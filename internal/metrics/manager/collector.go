@@ -52,7 +52,7 @@ func newCollector(caches Caches) *collector {
 			"Probes in the plan of a node; no series for a node without probes. Exported by the leader only.",
 			[]string{"node"}, nil),
 		waits: prometheus.NewDesc("seamark_manager_node_plan_pending_seconds",
-			"Time for which a newer plan has been available while the node's agent has not advanced to a newer one; no series for a node whose agent runs the latest plan. Exported by the leader only.",
+			"Time since the node's agent last advanced to a newer plan, or since a newer plan was available, whichever is later; no series for a node whose agent runs the latest plan. Exported by the leader only.",
 			[]string{"node"}, nil),
 		plans: prometheus.NewDesc("seamark_manager_plans",
 			"NodePodProbes by whether the agent runs the latest plan: true or false. Exported by the leader only.",

@@ -197,7 +197,7 @@ func TestCollector(t *testing.T) {
 	}
 	close(leads)
 	const want = `
-# HELP seamark_manager_node_plan_pending_seconds Time for which a newer plan has been available while the node's agent has not advanced to a newer one; no series for a node whose agent runs the latest plan. Exported by the leader only.
+# HELP seamark_manager_node_plan_pending_seconds Time since the node's agent last advanced to a newer plan, or since a newer plan was available, whichever is later; no series for a node whose agent runs the latest plan. Exported by the leader only.
 # TYPE seamark_manager_node_plan_pending_seconds gauge
 seamark_manager_node_plan_pending_seconds{node="node-b"} 90
 # HELP seamark_manager_node_planned_probes Probes in the plan of a node; no series for a node without probes. Exported by the leader only.
