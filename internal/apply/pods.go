@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apply writes the controllers' decisions: marks to pods, plans to NodePodProbes,
-// status and finalizers to markers. Each write is one request that contains only fields which
-// Seamark owns; the removal of OpenKruise's marks is the exception. Recent prevents that a
-// write is repeated before the cache has it.
+// status and finalizers to markers. Each write is one request that contains only fields that
+// Seamark owns, except the removal of OpenKruise's marks. Recent prevents repeated writes until
+// the cache has the last one.
 package apply
 
 import (

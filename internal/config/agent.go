@@ -59,7 +59,7 @@ func (a *Agent) Load() (*v1alpha1.AgentConfiguration, error) {
 
 func (a *Agent) validateNodeName() error {
 	if a.NodeName == "" {
-		return errors.New("--node-name: required, or set NODE_NAME: must be the name of this Node")
+		return errors.New("--node-name or the environment variable NODE_NAME is required: the name of this Node")
 	}
 	if wrong := validation.NameIsDNSSubdomain(a.NodeName, false); len(wrong) > 0 {
 		return fmt.Errorf("--node-name=%q: %s", a.NodeName, strings.Join(wrong, "; "))

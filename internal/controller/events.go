@@ -73,8 +73,8 @@ func sameMarker(before, after *v1alpha1.PodProbeMarker) bool {
 }
 
 // NodeEvents returns a handler that calls created for every new node, and changed for every
-// node that becomes a virtual node or ceases to be one. Nodes that exist at the start are
-// new, because the cache may get them after their pods.
+// node that becomes a virtual node or ceases to be one. Nodes that exist at the start
+// count as new, because the cache may receive a node after its pods.
 func NodeEvents(created, changed func(context.Context, Queue, *metav1.PartialObjectMetadata)) handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q Queue) {

@@ -154,7 +154,8 @@ type ContainerProbeState struct {
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// message is the output of the last run: valid UTF-8 of at most 1024 bytes.
+	// message describes the reported result, such as the output of the probe: valid UTF-8
+	// of at most 1024 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -77,8 +77,8 @@ func contains(spec *v1alpha1.NodePodProbeSpec, marker *v1alpha1.PodProbeMarker) 
 }
 
 // isMarked reports whether a pod of the namespace still has marks of the marker, or an
-// annotation that passes its probes to a provider. The cache has such annotations only if
-// Seamark sets them.
+// annotation that passes its probes to a provider. The cache keeps these annotations only if
+// support for pods on virtual nodes is enabled.
 func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
 	// They include the marker, which selects nothing because it is being deleted.
 	markers, err := r.Reader.Markers(ctx, marker.Namespace)
