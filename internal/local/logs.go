@@ -5,10 +5,10 @@ package local
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/inbox"
-	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
@@ -77,7 +77,7 @@ func (w *lineWriter) add(part []byte) {
 }
 
 func (w *lineWriter) flush() {
-	line := text.Truncate(bytes.TrimSuffix(w.rest, []byte{'\r'}), maxLineBytes)
+	line := strings.ToValidUTF8(strings.TrimSuffix(string(w.rest), "\r"), "\uFFFD")
 	w.rest = w.rest[:0]
 	w.output.pending <- struct{}{}
 	w.output.inbox.Post(func(now time.Time) {

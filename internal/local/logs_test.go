@@ -26,6 +26,7 @@ func TestLineWriter(t *testing.T) {
 		"no newline at end":     {[]string{"a\nb"}, []string{"a", "b"}},
 		"carriage return":       {[]string{"a\r\n"}, []string{"a"}},
 		"invalid UTF-8":         {[]string{"a\xffb\n"}, []string{"a\uFFFDb"}},
+		"invalid at the limit":  {[]string{long[2:] + "\xff\xfe\n"}, []string{long[2:] + "\uFFFD"}},
 		"long line":             {[]string{long, "yz\n", "next\n"}, []string{long, "next"}},
 		"nothing":               {nil, nil},
 		"empty line":            {[]string{"\n"}, []string{""}},
