@@ -43,14 +43,14 @@ func TestFreshContainer(t *testing.T) {
 			})
 		})
 	}
-	judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
-	judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true})
-	if got := judge.State().State; got != "" {
+	evaluator := streak.New(streak.PolicyOf(execProbe()), time.Time{})
+	evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true})
+	if got := evaluator.State().State; got != "" {
 		t.Errorf("Seamark's state is %q before any result, want none", got)
 	}
-	judge.Outcome(time.Now(), probe.Outcome{Success: true})
-	judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true})
-	if got := judge.State().State; got != "Unknown" {
+	evaluator.Outcome(time.Now(), probe.Outcome{Success: true})
+	evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true})
+	if got := evaluator.State().State; got != "Unknown" {
 		t.Errorf("Seamark's state of a new container is %q, want Unknown", got)
 	}
 }
@@ -65,18 +65,18 @@ func TestStreakAcrossRestart(t *testing.T) {
 		b.containerRuns("c1", true)
 		pod := podWith(readiness, spec)
 		b.manager.AddPod(t.Context(), pod)
-		judge := streak.New(streak.PolicyOf(spec), time.Time{})
-		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
+		evaluator := streak.New(streak.PolicyOf(spec), time.Time{})
+		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
 		pass(15 * time.Second)
 		for range b.count() {
-			judge.Outcome(time.Now(), probe.Outcome{})
+			evaluator.Outcome(time.Now(), probe.Outcome{})
 		}
 		b.containerRuns("c2", true)
-		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true, StartedAt: time.Now()})
+		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true, StartedAt: time.Now()})
 		pass(10 * time.Second)
-		judge.Outcome(time.Now(), probe.Outcome{})
+		evaluator.Outcome(time.Now(), probe.Outcome{})
 		b.manager.RemovePod(pod)
-		if theirs, ours := b.state("c2"), judge.State().State; theirs != "Failed" || ours != "" {
+		if theirs, ours := b.state("c2"), evaluator.State().State; theirs != "Failed" || ours != "" {
 			t.Errorf("after %s the kubelet's state is %q, want Failed, and Seamark's is %q, want none", b.times(), theirs, ours)
 		}
 	})
@@ -90,15 +90,15 @@ func TestContainerGone(t *testing.T) {
 		b.containerRuns("c1", true)
 		pod := podWith(readiness, execProbe())
 		b.manager.AddPod(t.Context(), pod)
-		judge := streak.New(streak.PolicyOf(execProbe()), time.Time{})
-		judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
-		judge.Outcome(time.Now(), probe.Outcome{Success: true})
+		evaluator := streak.New(streak.PolicyOf(execProbe()), time.Time{})
+		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
+		evaluator.Outcome(time.Now(), probe.Outcome{Success: true})
 		synctest.Wait()
 		b.set()
-		judge.ContainerGone(time.Now())
+		evaluator.ContainerGone(time.Now())
 		pass(30 * time.Second)
 		b.manager.RemovePod(pod)
-		if theirs, ours := b.state("c1"), judge.State().State; theirs != "Succeeded" || ours != "Failed" {
+		if theirs, ours := b.state("c1"), evaluator.State().State; theirs != "Succeeded" || ours != "Failed" {
 			t.Errorf("the kubelet's state is %q, want Succeeded, and Seamark's is %q, want Failed", theirs, ours)
 		}
 	})

@@ -134,7 +134,7 @@ func TestHTTPReplies(t *testing.T) {
 
 // TestHTTPConnections probes servers that do not accept connections or do not complete responses.
 func TestHTTPConnections(t *testing.T) {
-	const hurry = 500 * time.Millisecond
+	const shortTimeout = 500 * time.Millisecond
 	cut := say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
 	head := say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
 	trickle := func(conn net.Conn, _ *peer, _ int) {
@@ -142,7 +142,7 @@ func TestHTTPConnections(t *testing.T) {
 			if _, err := conn.Write([]byte("x")); err != nil {
 				return
 			}
-			<-time.After(hurry / 10)
+			<-time.After(shortTimeout / 10)
 		}
 	}
 	cases := map[string]struct {
@@ -151,23 +151,23 @@ func TestHTTPConnections(t *testing.T) {
 		want    conclusion
 	}{
 		"refused":                                  {refusing(), ample, failure},
-		"host that does not answer":                {unanswering(), hurry, failure},
+		"host that does not answer":                {unanswering(), shortTimeout, failure},
 		"reset after the request":                  {wire(reset), ample, failure},
 		"reset within the status line":             {wire(then(say("HTTP/1.1 2"), reset)), ample, failure},
 		"reset within the body":                    {wire(then(head, reset)), ample, nothing},
 		"closed after the request":                 {wire(say("")), ample, failure},
-		"no reply":                                 {wire(linger), hurry, failure},
-		"half a status line, then silence":         {wire(then(say("HTTP/1.1 2"), linger)), hurry, failure},
-		"half the headers, then silence":           {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), hurry, failure},
-		"interim reply, then silence":              {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), hurry, failure},
-		"headers, then silence":                    {wire(then(head, linger)), hurry, nothing},
-		"headers of a failure, then silence":       {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), hurry, nothing},
-		"half a body, then silence":                {wire(then(cut, linger)), hurry, nothing},
-		"body without end or length":               {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), hurry, nothing},
-		"headers that trickle":                     {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), hurry, failure},
+		"no reply":                                 {wire(linger), shortTimeout, failure},
+		"half a status line, then silence":         {wire(then(say("HTTP/1.1 2"), linger)), shortTimeout, failure},
+		"half the headers, then silence":           {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), shortTimeout, failure},
+		"interim reply, then silence":              {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), shortTimeout, failure},
+		"headers, then silence":                    {wire(then(head, linger)), shortTimeout, nothing},
+		"headers of a failure, then silence":       {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), shortTimeout, nothing},
+		"half a body, then silence":                {wire(then(cut, linger)), shortTimeout, nothing},
+		"body without end or length":               {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), shortTimeout, nothing},
+		"headers that trickle":                     {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), shortTimeout, failure},
 		"complete body, then silence":              {wire(then(say(ok), linger)), ample, success},
 		"huge body, then silence":                  {wire(then(say("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"+strings.Repeat("x", 10<<10)), linger)), ample, success},
-		"redirect, then silence":                   {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), hurry, failure},
+		"redirect, then silence":                   {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), shortTimeout, failure},
 		"redirect whose body is cut":               {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nx"), say(ok))), ample, success},
 		"one broken body, then a complete one":     {wire(inTurn(cut, say(ok))), ample, success},
 		"two broken bodies, then a complete one":   {wire(inTurn(cut, cut, say(ok))), ample, success},
@@ -186,7 +186,7 @@ func TestHTTPConnections(t *testing.T) {
 // TestHTTPEarlyReset resets connections before the request. Which call of the client fails, and
 // therefore the message, is random.
 func TestHTTPEarlyReset(t *testing.T) {
-	compare(t, httpGet(), rude(), ample, failure, ownWords)
+	compare(t, httpGet(), resetting(), ample, failure, skipMessages)
 }
 
 // onIPv6 serves on ::1 if the machine has IPv6, and on 127.0.0.1 otherwise.

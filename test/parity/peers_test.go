@@ -158,8 +158,8 @@ func refusing() func(*testing.T) *peer { return silent(probetest.Refusing) }
 // unanswering returns an address whose host drops all connection attempts.
 func unanswering() func(*testing.T) *peer { return silent(probetest.Unresponsive) }
 
-// rude accepts connections and resets them without reading a request.
-func rude() func(*testing.T) *peer {
+// resetting accepts connections and resets them without reading a request.
+func resetting() func(*testing.T) *peer {
 	return silent(func(t *testing.T) string {
 		return probetest.Serve(t, func(conn net.Conn) { reset(conn, nil, 0) })
 	})

@@ -27,8 +27,8 @@ import (
 // ample is a timeout that only a hang reaches.
 const ample = 20 * time.Second
 
-// tries is how often the kubelet's worker retries a probe without a result.
-const tries = 3
+// maxAttempts is how often the kubelet's worker runs a probe until it has a result.
+const maxAttempts = 3
 
 // conclusion is the conclusion of a probe.
 type conclusion string
@@ -57,7 +57,7 @@ func kubelet(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 	var result kubeprobe.Result
 	var message string
 	var err error
-	for range tries {
+	for range maxAttempts {
 		switch {
 		case spec.HTTPGet != nil:
 			request, requestErr := kubehttp.NewRequestForHTTPGetAction(spec.HTTPGet, &corev1.Container{}, ip, "probe")
@@ -127,19 +127,19 @@ type seen struct {
 	Requests []string
 }
 
-// sameWords reports whether the messages of the two sides are compared.
-type sameWords bool
+// compareMessages reports whether the messages of the two sides are compared.
+type compareMessages bool
 
 const (
 	// verbatim compares the messages, except the addresses in them.
-	verbatim sameWords = true
-	// ownWords does not compare the messages: Seamark has its own.
-	ownWords sameWords = false
+	verbatim compareMessages = true
+	// skipMessages does not compare the messages: Seamark has its own.
+	skipMessages compareMessages = false
 )
 
 // compare lets both sides probe a server of their own, created by serve. It checks that both
 // conclude want and send the same requests, and returns what Seamark's side did.
-func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, timeout time.Duration, want conclusion, words sameWords) seen {
+func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, timeout time.Duration, want conclusion, messages compareMessages) seen {
 	t.Helper()
 	var theirs, ours seen
 	var both sync.WaitGroup
@@ -156,7 +156,7 @@ func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, tim
 		t.Errorf("the kubelet returns %+v, want %s", theirs.Verdict, want)
 	}
 	full := ours
-	if !words || want == nothing {
+	if !messages || want == nothing {
 		theirs.Verdict.Message, ours.Verdict.Message = "", ""
 	}
 	if diff := cmp.Diff(theirs, ours); diff != "" {

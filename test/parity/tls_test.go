@@ -129,15 +129,15 @@ func TestTLS(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			timeout, words := ample, verbatim
+			timeout, messages := ample, verbatim
 			switch name {
 			case "silent in the handshake":
 				timeout = time.Second
 			case "resets the handshake", "invalid TLS", "closes in the handshake":
 				// Which call of the client fails is random.
-				words = ownWords
+				messages = skipMessages
 			}
-			compare(t, httpGet(https, headers("Host", "game.example.com", "X-Game", "a")), tc.serve, timeout, tc.want, words)
+			compare(t, httpGet(https, headers("Host", "game.example.com", "X-Game", "a")), tc.serve, timeout, tc.want, messages)
 		})
 	}
 }
@@ -146,7 +146,7 @@ func TestTLS(t *testing.T) {
 // comes after the handshake: which call of the client fails is random.
 func TestTLSDemandsClient(t *testing.T) {
 	demand := func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }
-	compare(t, httpGet(https), overTLS(with(valid, demand), false, yes), ample, failure, ownWords)
+	compare(t, httpGet(https), overTLS(with(valid, demand), false, yes), ample, failure, skipMessages)
 }
 
 // TestHTTPToTLS sends plain HTTP to a TLS server.

@@ -25,10 +25,10 @@ const period = 2 * time.Second
 // pair is the kubelet's worker and Seamark's evaluation of one probe, which get the same outcomes.
 type pair struct {
 	*bench
-	t     *testing.T
-	kind  kind
-	pod   *corev1.Pod
-	judge *streak.Evaluator
+	t         *testing.T
+	kind      kind
+	pod       *corev1.Pod
+	evaluator *streak.Evaluator
 
 	containers int
 	running    bool
@@ -71,7 +71,7 @@ func play(t *testing.T, script []byte) {
 	k := []kind{readiness, liveness, startup}[script[0]%3]
 	p := &pair{bench: newBench(t, k), t: t, kind: k}
 	p.pod = podWith(p.kind, spec)
-	p.judge = streak.New(streak.PolicyOf(spec), time.Time{})
+	p.evaluator = streak.New(streak.PolicyOf(spec), time.Time{})
 	p.restart()
 	p.manager.AddPod(t.Context(), p.pod)
 	synctest.Wait()
@@ -128,7 +128,7 @@ func (p *pair) restart() {
 	p.containers++
 	p.running, p.breaks, p.held = true, p.containers > 1, false
 	p.containerRuns(p.id(), p.kind != startup)
-	p.judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Running: true, StartedAt: time.Now()})
+	p.evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Running: true, StartedAt: time.Now()})
 	p.note("container %s starts", p.id())
 }
 
@@ -138,7 +138,7 @@ func (p *pair) stop() {
 	}
 	p.running = false
 	p.containerEnds(p.id())
-	p.judge.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Reason: "exited with code 1"})
+	p.evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Reason: "exited with code 1"})
 	p.note("container %s ends", p.id())
 }
 
@@ -156,8 +156,8 @@ func (p *pair) edit(successes, failures int32) {
 	p.answers(errNoAnswer)
 	p.manager.AddPod(p.t.Context(), p.pod)
 	synctest.Wait()
-	p.judge.Edited(time.Now(), streak.PolicyOf(spec), true)
-	p.judge.Begin(time.Now())
+	p.evaluator.Edited(time.Now(), streak.PolicyOf(spec), true)
+	p.evaluator.Begin(time.Now())
 	p.breaks = false
 	p.note("edited: thresholds %d and %d", successes, failures)
 	pass(period / 2)
@@ -167,20 +167,20 @@ func (p *pair) edit(successes, failures int32) {
 func (p *pair) check(before, after int, outcome error) {
 	p.t.Helper()
 	now := time.Now()
-	due, ok := p.judge.Due()
+	due, ok := p.evaluator.Due()
 	ran, want := after > before, ok && !due.After(now)
 	p.note("%s: the kubelet runs its probe: %t, outcome: %v", now.Sub(p.start), ran, outcome)
 	if ran != want {
 		p.t.Errorf("after %s the kubelet's probe runs: %t, Seamark's: %t", now.Sub(p.start), ran, want)
 	}
 	if ran {
-		p.judge.Begin(now)
+		p.evaluator.Begin(now)
 		if !errors.Is(outcome, errNoAnswer) {
 			p.last, p.breaks = outcome == nil, false
-			p.judge.Outcome(now, probe.Outcome{Success: outcome == nil})
+			p.evaluator.Outcome(now, probe.Outcome{Success: outcome == nil})
 		}
 	}
-	theirs, ours := p.state(p.id()), string(p.judge.State().State)
+	theirs, ours := p.state(p.id()), string(p.evaluator.State().State)
 	if ours == "" {
 		ours = "Unknown"
 	}

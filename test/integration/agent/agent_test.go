@@ -21,7 +21,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -206,16 +205,16 @@ func TestMessages(t *testing.T) {
 	before := w.reported("p count", succeeded, "0")
 	w.setAnswer("count", answer{stdout: "1"})
 	after := w.reported("p count", succeeded, "1")
-	if between := after.LastProbeTime.Sub(before.LastProbeTime.Time); between < 3*time.Second {
-		t.Errorf("two messages %s apart, want about 5 seconds at least", between)
+	if between := after.LastProbeTime.Sub(before.LastProbeTime.Time); between < 3*time.Second || between > 15*time.Second {
+		t.Errorf("two messages %s apart, want 3 to 15 s", between)
 	}
 	if events := w.events(); len(events) != 1 {
 		t.Errorf("events: %v", events)
 	}
 }
 
-// TestRecreatedObject checks that a recreated NodePodProbe gets the states ranAgain without a new
-// run of the probe.
+// TestRecreatedObject checks that a recreated NodePodProbe gets the states again without a new run
+// of the probe.
 func TestRecreatedObject(t *testing.T) {
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
@@ -237,8 +236,8 @@ func TestRecreatedObject(t *testing.T) {
 	}
 }
 
-// TestRuntimeCalls checks that network probes call the runtime never, and exec probes once per
-// run.
+// TestRuntimeCalls checks that network probes never call the runtime, and that exec probes call it
+// once per run.
 func TestRuntimeCalls(t *testing.T) {
 	served := make(chan struct{}, 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served <- struct{}{} }))
@@ -295,7 +294,8 @@ func TestStop(t *testing.T) {
 	stop := w.startAgent()
 	w.ranAgain("hangs", 1)
 	w.reported("p yes", succeeded, "ok")
-	if took := stop(); took > await.Timeout {
+	// The documented five seconds, plus slack for a busy machine.
+	if took := stop(); took > 10*time.Second {
 		t.Errorf("the agent took %s to stop", took)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}); err != nil {

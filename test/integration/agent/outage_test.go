@@ -4,16 +4,19 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // wire is a TCP proxy to the API server that can be cut.
@@ -121,8 +124,15 @@ func TestOutage(t *testing.T) {
 		t.Fatalf("a state was reported while the connection was cut: %+v", state)
 	}
 	line.restore()
-	w.reported("p yes", failed, "at last")
-	w.reported("p other", succeeded, "other")
+	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 15 * time.Second}
+	soon.Until(w, "the current states are reported", func(context.Context) (string, error) {
+		all := states(w.object())
+		yes, other := all["p yes"], all["p other"]
+		if yes.State == failed && yes.Message == "at last" && other.State == succeeded && other.Message == "other" {
+			return "", nil
+		}
+		return fmt.Sprintf("%+v", all), nil
+	})
 	w.eventually(func() (bool, string) {
 		events := w.events()
 		return len(events) == 3, "events: " + fmt.Sprint(events)
