@@ -131,10 +131,7 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Instance) {
-			if pod, planned := a.reporter.podName(c.PodUID); planned {
-				a.options.Log.V(logging.Decisions).Info("Container changed", "pod", pod.String(), "container", c.Name,
-					"containerID", c.ID, "running", c.Running)
-			}
+			a.logContainer(c)
 			a.worker.ContainerChanged(c.ContainerKey, streak.ContainerRun{
 				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
 			})
@@ -144,6 +141,17 @@ func (a *Agent) callbacks() cri.Callbacks {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()
 		},
+	}
+}
+
+// logContainer logs a change of a container of a planned pod.
+func (a *Agent) logContainer(c cri.Instance) {
+	log := a.options.Log.V(logging.Decisions)
+	if !log.Enabled() {
+		return
+	}
+	if pod, planned := a.reporter.podName(c.PodUID); planned {
+		log.Info("Container changed", "pod", pod.String(), "container", c.Name, "containerID", c.ID, "running", c.Running)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
@@ -204,47 +204,22 @@ func statusOf(name string, state v1alpha1.ProbeState) v1alpha1.NodePodProbeStatu
 }
 
 func TestRunnableTasks(t *testing.T) {
-	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+	key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
 	cases := map[string]struct {
-		ip       string
-		handler  corev1.ProbeHandler
-		name     string
-		target   string
-		problems []string
-		before   bool
+		target probe.Target
+		before bool
+		want   bool
 	}{
-		"network probe":                       {ip: "10.0.0.1", handler: tcp, name: "m#p", target: "10.0.0.1:80"},
-		"network probe, IPv6":                 {ip: "fd00::1", handler: tcp, name: "m#p", target: "[fd00::1]:80"},
-		"network probe without an address":    {handler: tcp, name: "m#p"},
-		"network probe that lost its address": {handler: tcp, name: "m#p", before: true},
-		"invalid name":                        {ip: "10.0.0.1", handler: tcp, name: "p", problems: []string{"games/pod p"}},
-		"no handler":                          {ip: "10.0.0.1", name: "m#p", problems: []string{"games/pod m#p"}},
+		"target":                              {target: probe.Target{Handler: probe.HandlerTCP}, want: true},
+		"no target":                           {},
+		"no target, but in the previous plan": {before: true, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan := report.Plan{Pods: []v1alpha1.PodProbe{{
-				Name: "pod", Namespace: "games", UID: "pod-uid", IP: tc.ip,
-				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: spec(tc.handler)}},
-			}}}
-			key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
-			tasks, found := worker.TasksOf(plan.Pods)
+			tasks := []worker.Task{{Key: key, Target: tc.target}}
 			tasks = runnable(tasks, report.States{}, map[probeid.Key]bool{key: tc.before})
-			var problems []string
-			for _, problem := range found {
-				problems = append(problems, problem.Pod.String()+" "+problem.Probe)
-			}
-			if diff := cmp.Diff(tc.problems, problems); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			target := ""
-			if len(tasks) == 1 && tasks[0].Target.TCP != nil {
-				target = tasks[0].Target.TCP.Address
-			}
-			if got, want := len(tasks) == 1, tc.before || tc.target != ""; got != want {
-				t.Errorf("followed: %t, want %t", got, want)
-			}
-			if target != tc.target {
-				t.Errorf("target = %q, want %q", target, tc.target)
+			if got := len(tasks) == 1; got != tc.want {
+				t.Errorf("followed: %t, want %t", got, tc.want)
 			}
 		})
 	}

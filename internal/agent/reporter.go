@@ -26,10 +26,12 @@ const (
 	// writeTimeout bounds one write, in case the connection is lost without an error.
 	writeTimeout = 10 * time.Second
 
-	// refreshDelay is when to decide after a run that changed only the time of the probe.
+	// refreshDelay is the delay before the next decision after a run that changed only the
+	// time of the probe.
 	refreshDelay = 30 * time.Second
 
-	// repairDelay is when to write again after another client has changed the status.
+	// repairDelay is the delay before the next write after another client has changed the
+	// status.
 	repairDelay = time.Second
 
 	// flushTimeout bounds the last write before the agent stops.

@@ -33,7 +33,7 @@ func (b *Inbox) Post(handle func(now time.Time)) {
 	}
 }
 
-// Wake receives a value if functions may be pending.
+// Wake returns a channel that has a value if functions may be pending.
 func (b *Inbox) Wake() <-chan struct{} { return b.wake }
 
 // Deliver calls the pending functions in order. Only the owner calls it.

@@ -19,7 +19,7 @@ const (
 
 // ContainerChanged handles a new or changed run of the container. A new run starts from
 // Unknown without counted outcomes, and a run that has ended is Failed immediately. A probe
-// without a result keeps having no state while its container runs.
+// without a result has no state while its container runs.
 func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
 	fresh := e.isFresh(c)
 	resumed := e.restored || e.container.ID == ""
@@ -46,7 +46,8 @@ func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition,
 //
 // A restored state has no ID, so times decide. Reported times are whole seconds: a run that
 // started within the second of the report counts as the reported one. If the report has no
-// times, every run does, so that the state is not discarded without evidence.
+// times, every run counts as the reported one, so that the state is not discarded without
+// evidence.
 func (e *Evaluator) isFresh(c ContainerRun) bool {
 	if e.restored {
 		reported := e.state.LastTransition

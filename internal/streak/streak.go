@@ -131,9 +131,10 @@ func (e *Evaluator) Streak() (success bool, count int) { return e.last, e.count 
 // runs, Missing otherwise. It returns false while nothing is due.
 func (e *Evaluator) Due() (time.Time, bool) { return e.next, !e.next.IsZero() }
 
-// Begin records that a run starts at now and moves Due to the next multiple of the period.
-// It skips multiples that have passed: a run that takes longer than the period is followed
-// by one run, not by all that it delayed.
+// Begin records that a run starts at now and moves Due to the next time of the schedule,
+// which continues from the previous due time in steps of one period. It skips times that
+// have passed: a run that takes longer than the period is followed by one run, not by all
+// that it delayed.
 func (e *Evaluator) Begin(now time.Time) {
 	if e.next.IsZero() || now.Before(e.next) {
 		return

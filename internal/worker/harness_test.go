@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -70,6 +71,9 @@ type bench struct {
 // ProbeChanged records transitions: time, name and states.
 func (b *bench) ProbeChanged(change worker.Change) {
 	key, state, transition := change.Key, change.State, change.Transition
+	if change.Pod != podName() {
+		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
+	}
 	if transition == nil {
 		return
 	}
@@ -81,6 +85,14 @@ func (b *bench) ProbeChanged(change worker.Change) {
 
 func (b *bench) ProbeGone(key probeid.Key) {
 	b.changes = append(b.changes, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
+}
+
+// observe counts the observed runs.
+func (b *bench) observe(run worker.Run) {
+	if run.Pod != podName() {
+		b.t.Errorf("run of pod %s, want %s", run.Pod, podName())
+	}
+	b.observed++
 }
 
 // newBench starts a worker whose first runs are delayed by spread, a fraction of the
@@ -102,7 +114,7 @@ func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober)
 		},
 	}}
 	b.Worker = worker.New(worker.Options{
-		Prober: wrap(b.prober), Sink: b, Observe: func(worker.Run) { b.observed++ }, Rand: func() float64 { return spread },
+		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Rand: func() float64 { return spread },
 	})
 	go func() {
 		defer close(b.done)
@@ -132,12 +144,15 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+func podName() types.NamespacedName { return types.NamespacedName{Namespace: "games", Name: "pod"} }
+
 func container() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "uid", Name: "main"} }
 
 // planned returns the task of a probe that is named after its command. Its period is ten
 // seconds.
 func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	p := worker.Task{
+		Pod:     podName(),
 		Key:     probeid.Key{ContainerKey: container(), ID: probeid.ID{Marker: "m", Probe: name}},
 		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},

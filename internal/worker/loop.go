@@ -212,7 +212,7 @@ func (l *loop) startDue(ctx context.Context) {
 	}
 }
 
-// missing handles a container that does not exist in time.
+// missing handles a container that was not created within the grace period.
 func (l *loop) missing(now time.Time, e *entry) {
 	if transition, changed := e.evaluator.Missing(now); changed {
 		l.announce(e, &transition)

@@ -27,8 +27,8 @@ import (
 // context.
 const drainTimeout = 2 * time.Second
 
-// Sink receives what becomes of the probes. The loop calls it, so it must not block. All
-// calls come from one goroutine, in the order in which the changes happened.
+// Sink receives the state changes of the probes. The loop calls it, so it must not block.
+// All calls come from one goroutine, in the order in which the changes happened.
 type Sink interface {
 	// ProbeChanged receives the newest state of a probe: when it enters the plan, after
 	// each outcome, and after each change of its container or its handler.
@@ -45,7 +45,7 @@ type Change struct {
 	Pod types.NamespacedName
 	// State is its state now.
 	State streak.State
-	// Transition is how State came about; nil if the state did not change.
+	// Transition is the transition that led to State; nil if the state did not change.
 	Transition *streak.Transition
 }
 
