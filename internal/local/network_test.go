@@ -105,6 +105,8 @@ func TestTakenPorts(t *testing.T) {
 	}{
 		"declared port":               {declared, "127.64.0.2:8080", taken + "127.64.0.2:8080: stop it, or use another port"},
 		"all addresses":               {declared, "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
+		"all IPv6 addresses":          {declared, "[::]:8080", taken + "[::]:8080: stop it, or use another port"},
+		"only IPv6 addresses":         {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8082}}}), "[::]:8082", ""},
 		"another address":             {declared, "127.0.0.1:8080", ""},
 		"another port":                {declared, "0.0.0.0:8081", ""},
 		"UDP":                         {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8080, Protocol: "UDP"}}}), "0.0.0.0:8080", ""},
@@ -117,7 +119,8 @@ func TestTakenPorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pod{object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: test.spec, Status: corev1.PodStatus{PodIP: "127.64.0.2"}}}
 			all := []listener.Listener{{Address: netip.MustParseAddrPort(test.address)}}
-			err := takenPorts([]*pod{p}, nil, all, func(listener.Listener) owner { return owner{name: "process other (PID 7)"} })
+			err := takenPorts([]*pod{p}, nil, all, func(listener.Listener) owner { return owner{name: "process other (PID 7)"} },
+				func(address netip.AddrPort) bool { return address.Port() == 8082 })
 			got := ""
 			if err != nil {
 				got = err.Error()

@@ -6,9 +6,11 @@ package local
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,19 +56,16 @@ func (l *listeners) foreign(uid types.UID, target netip.AddrPort) string {
 		return ""
 	}
 	pids := l.keeper.PIDs(func(set string) bool { return podOf(set) == uid })
-	var foreign string
 	for _, answering := range listener.Answering(all, target) {
-		owned := ownedBy(pids, answering)
-		if owned != no {
-			return ""
+		if ownedBy(pids, answering) != no {
+			continue
 		}
-		who := l.ownerOf(answering)
-		if who.hidden {
-			return ""
+		// Several processes share an address with SO_REUSEPORT: any of them may answer.
+		if who := l.ownerOf(answering); !who.hidden {
+			return fmt.Sprintf("%s listens on %s: %s", who.name, answering.Address, who.workaround())
 		}
-		foreign = fmt.Sprintf("%s listens on %s: %s", who.name, answering.Address, who.workaround())
 	}
-	return foreign
+	return ""
 }
 
 // answer is an answer to a question about a process.
@@ -92,12 +91,12 @@ func ownedBy(pids []int, l listener.Listener) answer {
 	return result
 }
 
-// owner is who listens on a port.
+// owner is the process that listens on a port.
 type owner struct {
 	// name names the process, and the pod that it belongs to.
 	name string
-	// pod is whether it belongs to a pod of the run. hidden is whether it belongs to this
-	// user but can't be found, so that it may belong to any pod.
+	// pod is whether it belongs to a pod of the run. hidden is whether it may belong to any
+	// pod: this user's process can't be found, or it was orphaned before its pod was known.
 	pod, hidden bool
 }
 
@@ -121,7 +120,7 @@ func (l *listeners) ownerOf(found listener.Listener) owner {
 			return owner{name: fmt.Sprintf("pod %s (%s)", name, owners[0]), pod: true}
 		}
 	}
-	return owner{name: owners[0].String()}
+	return owner{name: owners[0].String(), hidden: l.keeper.Undecided(owners[0].PID)}
 }
 
 // takenByOthers describes the first of the pod's declared ports that another process has
@@ -145,12 +144,26 @@ func (l *listeners) check(pods []*pod, markers []*plan.Marker) error {
 	if err != nil {
 		return err
 	}
-	return takenPorts(pods, markers, all, l.ownerOf)
+	return takenPorts(pods, markers, all, l.ownerOf, canListen)
+}
+
+// canListen reports whether a process can listen on an address, although another listens on
+// all IPv6 addresses: that listener may not accept IPv4 connections.
+func canListen(address netip.AddrPort) bool {
+	open, err := net.Listen("tcp4", address.String())
+	if err != nil {
+		return !errors.Is(err, syscall.EADDRINUSE)
+	}
+	// Closing a listener without connections loses nothing.
+	_ = open.Close()
+	return true
 }
 
 // takenPorts returns an error for each declared or probed TCP port of the pods on whose
 // address another process already listens.
-func takenPorts(pods []*pod, markers []*plan.Marker, all []listener.Listener, ownerOf func(listener.Listener) owner) error {
+func takenPorts(pods []*pod, markers []*plan.Marker, all []listener.Listener,
+	ownerOf func(listener.Listener) owner, canListen func(netip.AddrPort) bool,
+) error {
 	var errs []error
 	for _, p := range pods {
 		address, err := netip.ParseAddr(p.object.Status.PodIP)
@@ -166,7 +179,11 @@ func takenPorts(pods []*pod, markers []*plan.Marker, all []listener.Listener, ow
 			if used.number <= 0 || used.protocol != corev1.ProtocolTCP {
 				continue
 			}
-			for _, l := range listener.Answering(all, netip.AddrPortFrom(address, uint16(used.number))) {
+			target := netip.AddrPortFrom(address, uint16(used.number))
+			for _, l := range listener.Answering(all, target) {
+				if l.Address.Addr().Is6() && address.Is4() && canListen(target) {
+					break
+				}
 				who := ownerOf(l)
 				errs = append(errs, fmt.Errorf("port %d of pod %s is taken: %s listens on %s: %s",
 					used.number, p.object.Name, who.name, l.Address, who.workaround()))

@@ -62,7 +62,8 @@ func parseAddress(text string) (netip.AddrPort, bool) {
 }
 
 // Answering returns the listeners that get the connections to an address: those on exactly
-// this address, otherwise those on all addresses.
+// this address, otherwise those on all addresses. A listener on all IPv4 addresses gets IPv4
+// connections before one on all IPv6 addresses.
 func Answering(all []Listener, target netip.AddrPort) []Listener {
 	var exact, wildcard []Listener
 	for _, l := range all {
@@ -76,6 +77,12 @@ func Answering(all []Listener, target netip.AddrPort) []Listener {
 	}
 	if len(exact) > 0 {
 		return exact
+	}
+	sameFamily := slices.DeleteFunc(slices.Clone(wildcard), func(l Listener) bool {
+		return l.Address.Addr().Is4() != target.Addr().Unmap().Is4()
+	})
+	if len(sameFamily) > 0 {
+		return sameFamily
 	}
 	return wildcard
 }

@@ -49,6 +49,8 @@ func TestAnswering(t *testing.T) {
 		"this address":           {[]Listener{listen("127.64.0.2:80", "x")}, "x"},
 		"all addresses":          {[]Listener{listen("0.0.0.0:80", "x")}, "x"},
 		"all IPv6 addresses":     {[]Listener{listen("[::]:80", "x")}, "x"},
+		"all IPv4 and all IPv6":  {[]Listener{listen("[::]:80", "x"), listen("0.0.0.0:80", "y")}, "y"},
+		"shared port":            {[]Listener{listen("0.0.0.0:80", "x"), listen("0.0.0.0:80", "y")}, "xy"},
 		"this and all addresses": {[]Listener{listen("0.0.0.0:80", "x"), listen("127.64.0.2:80", "y")}, "y"},
 	} {
 		t.Run(name, func(t *testing.T) {
