@@ -77,8 +77,8 @@ func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeo
 	return e.run(ctx, id, command)
 }
 
-// run runs a command in a container until the command or ctx ends. It returns the output in
-// both cases. A command that was killed with its container has no result: run returns an
+// run runs a command in a container until the command, the container or ctx ends. It returns the output of
+// a command that ended by itself or with ctx. A command that was killed with its container has no result: run returns an
 // error.
 func (e *execs) run(ctx context.Context, id string, command []string) (stdout, stderr []byte, code int32, err error) {
 	e.mu.Lock()
@@ -100,6 +100,9 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 	}
 	select {
 	case <-running.Done():
+	case <-container.process.Ending():
+		running.Kill()
+		<-running.Done()
 	case <-ctx.Done():
 		running.Kill()
 		<-running.Done()

@@ -46,7 +46,7 @@ func (c *containers) runHook(ctx context.Context, h hookRun) {
 	})
 }
 
-// hook runs a hook until it, its container or ctx ends.
+// hook runs a hook until it or ctx ends. A command also ends with its container.
 func (e *execs) hook(ctx context.Context, action lifecycle.Action) error {
 	if action.Hook.Sleep != nil {
 		timer := time.NewTimer(time.Duration(action.Hook.Sleep.Seconds) * time.Second)
