@@ -4,6 +4,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -95,7 +96,7 @@ func (r *reader) statefulSet(at location, s *appsv1.StatefulSet) {
 	})
 }
 
-// workload is what Deployments and StatefulSets have in common.
+// workload is what all workloads have in common.
 type workload struct {
 	meta     *metav1.ObjectMeta
 	replicas *int32
@@ -113,6 +114,8 @@ type workload struct {
 	job bool
 	// path is the field of the spec. Nil means spec.
 	path *field.Path
+	// count is the field of the number of pods. Empty means replicas.
+	count string
 }
 
 // specPath returns the field of the spec.
@@ -183,7 +186,7 @@ func checkWorkload(w workload) field.ErrorList {
 	var errs field.ErrorList
 	spec := w.specPath()
 	if w.replicas != nil && (*w.replicas < 0 || *w.replicas > MaxReplicas) {
-		errs = append(errs, field.Invalid(spec.Child("replicas"), *w.replicas, fmt.Sprintf("must be between 0 and %d", MaxReplicas)))
+		errs = append(errs, field.Invalid(spec.Child(cmp.Or(w.count, "replicas")), *w.replicas, fmt.Sprintf("must be between 0 and %d", MaxReplicas)))
 	}
 	labelsPath := spec.Child("template", "metadata", "labels")
 	errs = append(errs, metav1validation.ValidateLabels(w.template.Labels, labelsPath)...)

@@ -53,6 +53,18 @@ func statefulSetFields() fieldTree {
 	})
 }
 
+func jobSpecFields() fieldTree {
+	return merge(names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"),
+		fieldTree{"template": templateFields()})
+}
+
+func cronJobFields() fieldTree {
+	spec := names("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
+		"spec": merge(spec, fieldTree{"jobTemplate": merge(names("metadata"), fieldTree{"spec": jobSpecFields()})}),
+	})
+}
+
 func templateFields() fieldTree {
 	return merge(names("metadata"), fieldTree{"spec": podSpecFields()})
 }

@@ -83,7 +83,7 @@ func (v *validator) container(path *field.Path, c *corev1.Container, names sets.
 	v.name(path.Child("name"), c.Name, names, validation.IsDNS1123Label(c.Name))
 	if len(c.Command) == 0 {
 		v.add(field.Required(path.Child("command"),
-			"images are not pulled: set the program to run, as a path or a name in PATH, and the same args as in the cluster"))
+			"images are not pulled: set the program to run, as a path or a name in PATH, and the same args as in the cluster, or specify --command "+c.Name+"='...'"))
 	} else if c.Command[0] == "" {
 		v.add(field.Invalid(path.Child("command").Index(0), "", "must be a program, as a path or a name in PATH"))
 	}

@@ -27,6 +27,9 @@ func (v *validator) volumes(path *field.Path) {
 		}
 		variables[variable] = volume.Name
 		switch {
+		case volume.PersistentVolumeClaim != nil:
+			claim := volume.PersistentVolumeClaim.ClaimName
+			v.each(at.Child("persistentVolumeClaim", "claimName"), claim, validation.IsDNS1123Subdomain(claim))
 		case volume.ConfigMap != nil:
 			source := at.Child("configMap")
 			v.configMap(source, volume.ConfigMap.Name, "", volume.ConfigMap.Optional)

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,6 +21,9 @@ import (
 
 // kruiseGroup is the API group of OpenKruise's workloads.
 const kruiseGroup = "apps.kruise.io"
+
+// legacyJobNameLabel is the label that Jobs set before it got a prefix, and still set.
+const legacyJobNameLabel = "job-name"
 
 // kruiseWorkload is what OpenKruise's workloads have in common with the built-in ones.
 type kruiseWorkload struct {
@@ -88,10 +93,7 @@ func (r *reader) job(at location, j *batchv1.Job) {
 	if !r.named(at, j) {
 		return
 	}
-	spec := names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds")
-	r.checkFields(at, j, merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(spec, fieldTree{"template": templateFields()}),
-	}))
+	r.checkFields(at, j, merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": jobSpecFields()}))
 	r.jobPods(at, &j.ObjectMeta, &j.Spec, field.NewPath("spec"))
 }
 
@@ -100,6 +102,7 @@ func (r *reader) cronJob(at location, c *batchv1.CronJob) {
 	if !r.named(at, c) {
 		return
 	}
+	r.checkFields(at, c, cronJobFields())
 	r.jobPods(at, &c.ObjectMeta, &c.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
 }
 
@@ -109,20 +112,24 @@ func (r *reader) jobPods(at location, meta *metav1.ObjectMeta, spec *batchv1.Job
 	if spec.Parallelism != nil {
 		pods = *spec.Parallelism
 	}
-	if spec.Completions != nil {
-		pods = min(pods, *spec.Completions)
+	count := "parallelism"
+	if spec.Completions != nil && *spec.Completions < pods {
+		pods, count = *spec.Completions, "completions"
 	}
 	template := spec.Template.DeepCopy()
 	if template.Labels == nil {
 		template.Labels = map[string]string{}
 	}
 	template.Labels[batchv1.JobNameLabel] = meta.Name
-	r.workload(at, workload{meta: meta, replicas: &pods, template: template, fixed: true, job: true, path: path})
+	template.Labels[legacyJobNameLabel] = meta.Name
+	r.workload(at, workload{meta: meta, replicas: &pods, template: template, fixed: true, job: true, path: path, count: count})
 }
 
-// withClaims adds a volume for each claim that the template of a workload makes for a pod.
+// withClaims adds a volume for each claim that a workload creates for a pod. It replaces a
+// volume of the template with the same name, as the StatefulSet controller does.
 func withClaims(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) {
 	for i := range claims {
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == claims[i].Name })
 		source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims[i].Name + "-" + pod.Name}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
 			Name: claims[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source},
@@ -137,7 +144,9 @@ func (r *reader) prepare(pod *corev1.Pod) {
 		for i := range containers {
 			command, given := r.options.Commands[containers[i].Name]
 			if given {
-				containers[i].Command, containers[i].Args = []string{"sh", "-c", command}, nil
+				// References are expanded later. $$ stands for a $ of the shell.
+				escaped := strings.ReplaceAll(command, "$", "$$")
+				containers[i].Command, containers[i].Args = []string{"sh", "-c", escaped}, nil
 				r.commanded[containers[i].Name] = true
 			}
 		}

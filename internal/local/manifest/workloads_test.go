@@ -67,6 +67,8 @@ func TestInvalidWorkloads(t *testing.T) {
 		options manifest.Options
 		want    string
 	}{
+		"negative parallelism":         {text: job("parallelism: -1, ", "restartPolicy: Never, "), want: "Job once: spec.parallelism: Invalid value: -1"},
+		"claim outside the run":        {text: pod("volumes: [{name: data, persistentVolumeClaim: {claimName: ../../x}}], ", ""), want: `spec.volumes[0].persistentVolumeClaim.claimName: Invalid value: "../../x"`},
 		"restart policy of a job":      {text: job("", ""), want: `Job once: spec.template.spec.restartPolicy: Unsupported value: ""`},
 		"field of a Kruise template":   {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`},
 		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
@@ -102,14 +104,54 @@ func TestClaimsOfEachPod(t *testing.T) {
 
 const claims = "replicas: 2\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}]"
 
+func TestClaimReplacesVolumeOfTheTemplate(t *testing.T) {
+	text := strings.Replace(workload("StatefulSet", claims), "containers:", "volumes: [{name: data, emptyDir: {}}]\n      containers:", 1)
+	objects, err := read(t, manifest.Options{}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes := objects.Pods[0].Spec.Volumes
+	if len(volumes) != 1 || volumes[0].PersistentVolumeClaim == nil || volumes[0].EmptyDir != nil {
+		t.Errorf("volumes are %+v, want only the claim", volumes)
+	}
+}
+
+func TestUnsupportedFieldsOfCronJob(t *testing.T) {
+	text := "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {schedule: \"0 0 * * *\", suspend: true, jobTemplate: {spec: {" +
+		"completionMode: Indexed, template: " + jobPod("restartPolicy: Never, hostNetwork: true, ") + "}}}}"
+	objects, err := read(t, manifest.Options{}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range objects.Unsupported() {
+		got = append(got, u.Path)
+	}
+	want := []string{"spec.jobTemplate.spec.completionMode", "spec.jobTemplate.spec.template.spec.hostNetwork", "spec.suspend"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unsupported (-want +got):\n%s", diff)
+	}
+}
+
+func TestLabelsOfJobPods(t *testing.T) {
+	objects, err := read(t, manifest.Options{}, job("", "restartPolicy: Never, "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"batch.kubernetes.io/job-name": "once", "job-name": "once"}
+	if diff := cmp.Diff(want, objects.Pods[0].Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
 func TestCommandOfTheOptions(t *testing.T) {
 	text := "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x, args: [arg]}]}}"
-	objects, err := read(t, manifest.Options{Commands: map[string]string{"main": "sleep 1; echo done"}}, text)
+	objects, err := read(t, manifest.Options{Commands: map[string]string{"main": "sleep 1; echo $HOME"}}, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := objects.Pods[0].Spec.Containers[0]
-	if diff := cmp.Diff([]string{"sh", "-c", "sleep 1; echo done"}, c.Command); diff != "" || c.Args != nil {
+	if diff := cmp.Diff([]string{"sh", "-c", "sleep 1; echo $$HOME"}, c.Command); diff != "" || c.Args != nil {
 		t.Errorf("args %v, command (-want +got):\n%s", c.Args, diff)
 	}
 }
