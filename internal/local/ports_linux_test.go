@@ -116,3 +116,18 @@ func TestAnswerOfAnotherProcessIsAFailure(t *testing.T) {
 		t.Error("pod was ready")
 	}
 }
+
+// The server leaves its session and clears its environment, and its parent ends at once. The
+// test does not run in parallel with others: a run kills such an orphan only if the program
+// has no other run.
+func TestServerThatBecameDaemonAnswersForItsPod(t *testing.T) {
+	port := freePort(t)
+	daemon := fmt.Sprintf("(env -i PATH=$PATH %s=0.0.0.0:%d setsid timeout 60 %s &); exec sleep 1000", listenAddress, port, os.Args[0])
+	r := startMain(t, "[sh, -c, '"+daemon+"']", fmt.Sprintf("    readinessProbe: {tcpSocket: {port: %d}, periodSeconds: 1}\n", port))
+	r.await("p condition Ready=True")
+	for _, line := range r.lines() {
+		if strings.Contains(line, "another process answers") {
+			t.Errorf("the pod's own server is foreign: %s", line)
+		}
+	}
+}
