@@ -5,6 +5,7 @@ package local
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/seamark-dev/seamark/internal/local/podstatus"
+	"github.com/seamark-dev/seamark/internal/text"
 )
+
+// maxMessageBytes is the maximum length of a termination message, as in a cluster.
+const maxMessageBytes = 4096
 
 // changes collects the changes of one turn of the loop. The loop passes them to Observe
 // when it no longer holds the lock.
@@ -47,10 +52,23 @@ func (c *changes) log(now time.Time, p *pod, container string, line LogLine) {
 	change := p.change(now, KindLog, container)
 	change.Log = &line
 	p.logs.add(change)
-	if line.Stream == "stderr" && strings.TrimSpace(line.Text) != "" {
-		p.lastErrors[container] = line.Text
+	if line.Stream == "stderr" {
+		if message := plainText(line.Text); strings.TrimSpace(message) != "" {
+			p.lastErrors[container] = message
+		}
 	}
 	c.add(change)
+}
+
+// plainText returns a line without the escape sequences of terminals, limited to the length
+// of a termination message.
+func plainText(line string) string {
+	if strings.ContainsRune(line, '\x1b') {
+		// Control sequences such as colors, strings such as titles, and other sequences.
+		escapes := regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -/]*[0-Z\\^-~])`)
+		line = escapes.ReplaceAllString(line, "")
+	}
+	return text.Truncate(line, maxMessageBytes)
 }
 
 // probe adds a run of a probe, a transition, or both.

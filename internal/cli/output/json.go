@@ -182,7 +182,8 @@ func probeRecordOf(p *local.ProbeChange) *probeRecord {
 		LastProbeTime: nilIfZero(metav1.NewMicroTime(p.LastProbe)),
 		Streak:        p.Streak, Threshold: p.Threshold, Runs: p.Runs,
 	}
-	if !p.LastProbe.IsZero() {
+	// A run without a result, such as an error of the probe, begins no streak.
+	if p.Streak > 0 {
 		out.Result = failure
 		if p.Success {
 			out.Result = success

@@ -95,6 +95,15 @@ func examples() map[string]example {
 				`"probe":{"type":"Readiness","handler":"grpc","active":true,"message":"","transition":false,"ran":true,"error":"no such service","streak":0,"threshold":0,"runs":1}}`,
 			text: `web-0  Probe       web readiness could not be run: no such service`,
 		},
+		"probe with error after a restart": {
+			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
+				Type: local.ProbeReadiness, Container: "web", Handler: "grpc", Active: true, Ran: true, Error: "no such service", LastProbe: noon(), Runs: 1,
+			}},
+			json: `{"kind":"Probe","time":"2030-01-02T12:00:00.345678Z","namespace":"default","pod":"web-0","container":"web",` +
+				`"probe":{"type":"Readiness","handler":"grpc","active":true,"message":"","transition":false,"ran":true,"error":"no such service",` +
+				`"lastProbeTime":"2030-01-02T12:00:00.345678Z","streak":0,"threshold":0,"runs":1}}`,
+			text: `web-0  Probe       web readiness could not be run: no such service`,
+		},
 		"probe of a container that ended": {
 			change: local.Change{Kind: local.KindProbe, Container: "web", Probe: &local.ProbeChange{
 				Type: local.ProbeMarker, Marker: "web", Name: "idle", Container: "web", Handler: "exec",
