@@ -80,7 +80,7 @@ func TestBadInput(t *testing.T) {
 		"unknown command":           {args: []string{"locale"}, want: `unknown command "locale"`},
 		"unknown flag":              {args: []string{"version", "--short"}, want: "unknown flag: --short"},
 		"unexpected argument":       {args: []string{"local", "web.yaml"}, want: "web.yaml"},
-		"no file":                   {args: []string{"local"}, want: "--filename is required"},
+		"no file":                   {args: []string{"local"}, want: "--filename or --kustomize is required"},
 		"missing file":              {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
 		"folder without manifests":  {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
 		"output":                    {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},

@@ -36,7 +36,8 @@ type LocalOptions struct {
 	Kustomize string
 	// Commands are commands of containers, as CONTAINER=COMMAND.
 	Commands []string
-	// Replicas overrides the replicas in the manifests, unless it is negative.
+	// Replicas overrides the replicas of the workloads, except for DaemonSets, Jobs and
+	// CronJobs, unless it is negative.
 	Replicas int32
 	// Output is text or json. If it is empty, it is a table on a terminal, otherwise text.
 	Output string
@@ -44,7 +45,8 @@ type LocalOptions struct {
 	Until []string
 	// Timeout is the maximum duration of the run. Zero means no limit.
 	Timeout time.Duration
-	// Strict rejects unsupported fields and kinds instead of printing a warning.
+	// Strict rejects problems of markers, and unsupported kinds and fields that can affect
+	// probes, instead of printing a warning.
 	Strict bool
 	// SharedAddress gives all pods the address 127.0.0.1.
 	SharedAddress bool
@@ -75,8 +77,11 @@ const localLong = `Run pods as processes on this machine, without a cluster, a c
 privileges, and show what a cluster would show: the startup, liveness and readiness probes,
 the probes of PodProbeMarkers, restarts, conditions, events, and the marks on the pods.
 
-The command reads Pods, Deployments, StatefulSets, PodProbeMarkers, ConfigMaps and Secrets.
-Images are not pulled: each container needs a command that exists on this machine.
+The command reads Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,
+PodProbeMarkers, ConfigMaps, Secrets, PersistentVolumeClaims, and the CloneSets, StatefulSets
+and DaemonSets of OpenKruise, from files, folders and URLs (-f) or a kustomization (-k).
+Images are not pulled: each container needs a command that exists on this machine, from the
+manifest or --command.
 
 On a terminal, the output is a live table: / filters it, p pauses it, q quits. Otherwise
 each change is one line. The run ends on Ctrl-C, after --timeout, or when all --until
@@ -104,7 +109,7 @@ const localExample = `  # Watch the marks of the game servers
 func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	o := &LocalOptions{IOStreams: streams, Version: version, Replicas: -1}
 	command := &cobra.Command{
-		Use:     "local -f FILE...",
+		Use:     "local (-f FILE... | -k FOLDER)",
 		Short:   "Run pods as local processes and show their probe results",
 		Long:    localLong,
 		Example: localExample,
@@ -125,11 +130,11 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable)")
 	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
 	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
-	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each Deployment and StatefulSet (default from the manifest)")
+	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each workload, except DaemonSets, Jobs and CronJobs (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
 	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression is not met (default never)")
-	flags.BoolVar(&o.Strict, "strict", false, "reject invalid markers, and fields that a local run does not support and that can affect probes")
+	flags.BoolVar(&o.Strict, "strict", false, "reject problems of markers, and unsupported kinds and fields that can affect probes, instead of warning")
 	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
 	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
 	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
@@ -162,7 +167,7 @@ func (o *LocalOptions) Complete() error {
 func (o *LocalOptions) Validate(replicasGiven bool) error {
 	var errs []error
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
-		errs = append(errs, errors.New("--filename is required: name a file or folder, or - for the standard input"))
+		errs = append(errs, errors.New("--filename or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
 	}
 	switch o.Output {
 	case "", "text", "json":

@@ -42,7 +42,7 @@ type session struct {
 	runner runner
 	feed   *feed
 	logs   bool
-	// brief leaves out what only shows that the pods are being stopped.
+	// brief hides the changes that only show how the pods are stopped at the end of the run.
 	brief bool
 	// warnings are the warnings that were printed before the run.
 	warnings []string
@@ -51,8 +51,8 @@ type session struct {
 
 	mu    sync.Mutex
 	watch *until.Watch
-	// quiet is whether the pods of a finished run are being stopped. An interrupted run shows
-	// how they stop, because the user waits for it.
+	// quiet is whether the pods of a finished run are being stopped. It stays false after an
+	// interrupt: the user waits for the pods then, and sees how they stop.
 	quiet bool
 	// settled is whether changes no longer count.
 	settled bool

@@ -53,8 +53,8 @@ type containerObserver interface {
 	ContainerChanged(container probeid.ContainerKey, state streak.ContainerRun)
 }
 
-// newContainers returns the containers with the parts that are given, and those that are
-// their own.
+// newContainers completes the containers: the caller sets the parts that they share with the
+// rest of the run, newContainers adds the others.
 func newContainers(parts containers) *containers {
 	parts.base = baseEnvironment()
 	parts.output = newOutput(parts.inbox, parts.changes)

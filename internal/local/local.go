@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package local runs pods as local processes and probes them as a cluster does. Each
-// container is a process group. No process outlives a run, even if the run is killed.
+// container is a process group. No process outlives a run, even if the run is killed; package
+// process describes the limits of this.
 //
 // What is emulated, by which package:
 //
@@ -15,11 +16,12 @@
 //     agent and the manager run;
 //   - environ: env, envFrom, $(VAR) references, and the metadata, spec and status fields of
 //     the downward API;
-//   - this package: emptyDir, configMap and secret volumes as folders, the pod IP as a
+//   - this package: emptyDir, configMap, secret and persistentVolumeClaim volumes as folders, the pod IP as a
 //     loopback address, and the kubelet's events Started, Failed, Killing, BackOff,
 //     Unhealthy, FailedPostStartHook and FailedPreStopHook;
-//   - manifest: the pods that a Deployment or StatefulSet creates, named NAME-0, NAME-1 and
-//     so on, and the validation of the API server.
+//   - manifest: the pods that a workload creates (Deployment, ReplicaSet, StatefulSet,
+//     DaemonSet, Job, CronJob, and those of OpenKruise), named NAME-0, NAME-1 and so on, and
+//     the validation of the API server.
 //
 // What is not emulated, and will not be:
 //
@@ -101,7 +103,7 @@ type Runner struct {
 // New validates the options. It does not start or reserve anything.
 func New(options Options) (*Runner, error) {
 	if len(options.Objects.Pods) == 0 {
-		return nil, errors.New("no pods: specify a Pod, or a Deployment or StatefulSet with replicas")
+		return nil, errors.New("no pods: specify a Pod, or a workload with replicas")
 	}
 	if options.Observe == nil {
 		options.Observe = func(Change) {}

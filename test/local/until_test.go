@@ -5,7 +5,9 @@ package local
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -57,4 +59,24 @@ func TestInvalidManifests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The shell expands the variables of --command, and its error is the container's message.
+func TestCommandOption(t *testing.T) {
+	t.Parallel()
+	manifest := filepath.Join(t.TempDir(), "pod.yaml")
+	text := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {restartPolicy: Never, containers: [{name: main, image: x, env: [{name: A, value: a}]}]}}"
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := seamark(t, "-f", manifest, "--timeout", "20s", "--command", "main=b=b; printf '\\033[31m%s\\n' $A-$b-$(echo c) >&2; exit 3")
+	for _, one := range r.records {
+		if one.ContainerStatus != nil && one.ContainerStatus.State.Terminated != nil {
+			if got := one.ContainerStatus.State.Terminated.Message; got != "a-b-c" {
+				t.Errorf("message %q, want a-b-c", got)
+			}
+			return
+		}
+	}
+	t.Error("the container did not end")
 }

@@ -168,7 +168,7 @@ func (e Expression) isMark() bool {
 	}
 }
 
-// has is evaluate without the check for an ended pod.
+// has reports whether the pod has what the expression requires, even if the pod has ended.
 func (p *podState) has(i int, e Expression) (bool, string) {
 	switch e.subject {
 	case conditions:

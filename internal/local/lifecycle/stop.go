@@ -34,7 +34,7 @@ type stop struct {
 	probe bool
 	// message is the message of the event. If it is empty, the usual one is used.
 	message string
-	// grace is how long the termination may take, and until when that is over.
+	// grace is the grace period, and until is when it ends.
 	grace time.Duration
 	until time.Time
 	// ordered reports whether sidecars wait for the containers that use them.

@@ -26,14 +26,14 @@ type Input struct {
 	Reader io.Reader
 }
 
-// MaxReplicas is the maximum number of pods per Deployment or StatefulSet. It is more than a
+// MaxReplicas is the maximum number of pods per workload. It is more than a
 // machine can run, but small enough that a mistyped number does not exhaust its memory.
 const MaxReplicas = 10_000
 
 // Options control how manifests become pods.
 type Options struct {
-	// Replicas overrides the replicas of all Deployments and StatefulSets, unless it is nil.
-	// It is between 0 and MaxReplicas.
+	// Replicas overrides the replicas of all workloads except for DaemonSets, Jobs and
+	// CronJobs, unless it is nil. It is between 0 and MaxReplicas.
 	Replicas *int32
 	// Commands are shell commands to run in the containers with these names, instead of
 	// their command and args.
@@ -42,8 +42,8 @@ type Options struct {
 
 // Objects are the decoded objects, with the defaults that an API server sets.
 type Objects struct {
-	// Pods are the pods to run, in the order of the documents. The replicas of a Deployment
-	// or StatefulSet have its name and a number from 0.
+	// Pods are the pods to run, in the order of the documents. The pods of a workload have
+	// its name and a number.
 	Pods []*corev1.Pod
 	// Markers are the PodProbeMarkers.
 	Markers []v1alpha1.PodProbeMarker
