@@ -81,6 +81,10 @@ func (w *workspace) environment(t *testing.T, d document) []string {
 	// A killed run may have left it.
 	w.must(t, env, kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	w.must(t, env, kubectl, "create", "namespace", namespace)
+	// An earlier document may have restarted the programs, and commands select one of their pods.
+	for _, workload := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
+		w.must(t, env, kubectl, "-n", "seamark-system", "rollout", "status", workload, "--timeout=2m")
+	}
 	w.must(t, env, kubectl, "config", "set-context", "--current", "--namespace="+namespace)
 	t.Cleanup(func() { w.must(t, env, kubectl, "delete", "namespace", namespace, "--wait=false") })
 	return env
