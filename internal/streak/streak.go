@@ -72,6 +72,8 @@ type State struct {
 	LastProbe time.Time
 	// LastTransition is when State last changed.
 	LastTransition time.Time
+	// Problem is why the probe has no current result. It is empty if there is none.
+	Problem Problem
 }
 
 // Transition is one change of state.
@@ -149,7 +151,7 @@ func (e *Evaluator) Outcome(now time.Time, outcome probe.Outcome) (Transition, b
 	if !e.container.Running {
 		return Transition{}, false
 	}
-	e.state.LastProbe = now
+	e.state.LastProbe, e.state.Problem = now, Problem{}
 	if e.count > 0 && e.last == outcome.Success {
 		e.count++
 	} else {
@@ -176,5 +178,5 @@ func (e *Evaluator) become(now time.Time, to v1alpha1.ProbeState, message string
 	return transition, true
 }
 
-// reset discards the current streak.
-func (e *Evaluator) reset() { e.last, e.count = false, 0 }
+// reset discards the current streak and the problem.
+func (e *Evaluator) reset() { e.last, e.count, e.state.Problem = false, 0, Problem{} }

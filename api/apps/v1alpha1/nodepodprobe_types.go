@@ -132,6 +132,49 @@ type PodProbeStatus struct {
 	// +optional
 	// +listType=atomic
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
+
+	// probeErrors are the probes of the pod that have no current result because they cannot
+	// be run. An error changes neither the state of a probe nor the marks of the pod. Added
+	// by Seamark.
+	// +optional
+	// +listType=atomic
+	ProbeErrors []ContainerProbeError `json:"probeErrors,omitempty"`
+}
+
+// ContainerProbeError is the reason why a probe has no current result. Added by Seamark.
+type ContainerProbeError struct {
+	// name is the name of the marker and the name of the probe, joined by "#".
+	// +required
+	Name string `json:"name"`
+
+	// reason is why the probe has no current result: CannotRun, WaitingForSlot or NotEnded.
+	// +required
+	Reason ProbeErrorReason `json:"reason"`
+
+	// message describes the error: valid UTF-8 of at most 256 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ProbeErrorReason is why a probe has no current result.
+type ProbeErrorReason string
+
+// The reasons why a probe has no current result.
+const (
+	// ProbeCannotRun means that the runtime cannot start the command, for example because the
+	// container does not have the program.
+	ProbeCannotRun ProbeErrorReason = "CannotRun"
+	// ProbeWaitingForSlot means that the probe has not run for three periods because all exec
+	// slots that it may use are taken.
+	ProbeWaitingForSlot ProbeErrorReason = "WaitingForSlot"
+	// ProbeNotEnded means that the runtime has not ended an earlier run of the probe, so that
+	// the probe is not run again yet.
+	ProbeNotEnded ProbeErrorReason = "NotEnded"
+)
+
+// ProbeErrorReasons returns all reasons, in alphabetical order.
+func ProbeErrorReasons() []ProbeErrorReason {
+	return []ProbeErrorReason{ProbeCannotRun, ProbeNotEnded, ProbeWaitingForSlot}
 }
 
 // ContainerProbeState is the state of one probe.

@@ -29,6 +29,9 @@ const (
 	// EventReasonProbeFailed is the reason of the pod event for a transition to Failed.
 	EventReasonProbeFailed = "KruiseProbeFailed"
 
+	// EventReasonProbeError is the reason of the pod event for a probe that cannot be run.
+	EventReasonProbeError = "KruiseProbeError"
+
 	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 
@@ -43,6 +46,10 @@ const (
 	// a probe cannot run in a matched pod, because the pod does not have the container or the
 	// container does not have the port.
 	ConditionProbesResolved = "ProbesResolved"
+
+	// ConditionProbesRunning is the type of the PodProbeMarker condition that is False while
+	// the agents report an error of a probe, so that it has no current result.
+	ConditionProbesRunning = "ProbesRunning"
 
 	// ConditionMarksExclusive is the type of the PodProbeMarker condition that is False while
 	// another probe sets a mark that the marker declares. The first probe in the order of
