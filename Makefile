@@ -227,7 +227,7 @@ test-docs: jq build tools example-images ## Run the commands of the documents on
 test-e2e-nodes: ## Change the local cluster to two nodes with Debian's containerd and run the tests that may differ.
 	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
-		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerThatNeverStarts|TestRecreatedPodWithTheSameName|TestHangingProbe'
+		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe'
 
 .PHONY: e2e-images
 e2e-images:

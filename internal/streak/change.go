@@ -62,33 +62,13 @@ func (e *Evaluator) isFresh(c ContainerRun) bool {
 	return c.ID != e.container.ID || c.Running && !e.container.Running
 }
 
-// StartGrace is how long a planned container may take to be created before its probe is
-// Failed. A normal start takes less time and therefore causes no mark. A container whose
-// image cannot be pulled is never created, and its probe becomes Failed.
-const StartGrace = 10 * time.Second
-
 // ContainerGone handles a container that the runtime does not have. The probe is Failed if
-// the container existed before or the state is restored. Otherwise it waits for the
-// container.
+// the container ran before, which a restored state also proves. A container that has never
+// run has not failed: its image may still be pulled, or its volumes mounted.
 func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 	if e.container.ID == "" && !e.restored {
-		if e.next.IsZero() && e.state.State == "" {
-			e.next = now.Add(StartGrace)
-		}
 		return Transition{}, false
 	}
-	return e.missing(now)
-}
-
-// Missing handles a container that does not exist when it is due.
-func (e *Evaluator) Missing(now time.Time) (Transition, bool) {
-	if e.container.ID != "" || e.next.IsZero() || now.Before(e.next) {
-		return Transition{}, false
-	}
-	return e.missing(now)
-}
-
-func (e *Evaluator) missing(now time.Time) (Transition, bool) {
 	e.container, e.restored, e.next = ContainerRun{}, false, time.Time{}
 	e.reset()
 	return e.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))

@@ -83,11 +83,14 @@ func FuzzEvaluator(f *testing.F) {
 				t.Fatalf("step %d: %q to %q returned %t, %+v", i, before, after.State, changed, transition)
 			}
 			checkCause(t, m, i, before, after)
-			if _, due := evaluator.Due(); due != m.running && (due && m.existed || m.running) {
+			if _, due := evaluator.Due(); due != m.running {
 				t.Fatalf("step %d: due = %t while running = %t", i, due, m.running)
 			}
 			if m.existed && !m.running && after.State != failed {
 				t.Fatalf("step %d: state = %q while the container does not run", i, after.State)
+			}
+			if !m.existed && after != (streak.State{}) {
+				t.Fatalf("step %d: state = %+v before the container has run", i, after)
 			}
 		}
 	})

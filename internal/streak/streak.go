@@ -11,8 +11,8 @@
 //   - the state changes only if a streak reaches its threshold, the container changes, or
 //     the handler changes;
 //   - a streak contains only outcomes of one run of the container and one handler;
-//   - the probe of a container that does not run is Failed and is not run; the probe of a
-//     container that has never existed is Failed after StartGrace;
+//   - the probe of a container that has ended is Failed and is not run; a container that has
+//     never run does not change the state, however long its start takes;
 //   - a probe that has never had a result has no state.
 package streak
 
@@ -102,7 +102,7 @@ type Evaluator struct {
 	// last and count are the newest outcome and how often it occurred in a row.
 	last  bool
 	count int
-	// next is when the probe is due or the container overdue. It is zero if neither is.
+	// next is when the probe is due. It is zero while the container does not run.
 	next time.Time
 }
 
@@ -129,8 +129,8 @@ func (e *Evaluator) Container() ContainerRun { return e.container }
 // there was no outcome since the container or the handler changed.
 func (e *Evaluator) Streak() (success bool, count int) { return e.last, e.count }
 
-// Due returns when to call the evaluator next: Begin and a run of the probe if Container
-// runs, Missing otherwise. It returns false while nothing is due.
+// Due returns when the next run of the probe is due. It returns false while the container
+// does not run.
 func (e *Evaluator) Due() (time.Time, bool) { return e.next, !e.next.IsZero() }
 
 // Begin records that a run starts at now and moves Due to the next time of the schedule,

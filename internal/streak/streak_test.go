@@ -50,10 +50,6 @@ func gone(s float64) step {
 	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.ContainerGone(at(s)) }
 }
 
-func missing(s float64) step {
-	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Missing(at(s)) }
-}
-
 func edited(s float64, policy streak.Policy, handler bool) step {
 	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Edited(at(s), policy, handler) }
 }
@@ -199,32 +195,40 @@ func TestEvaluator(t *testing.T) {
 			final:  streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
 			due:    at(0),
 		},
-		"missing container within the grace period": {
+		"container that has never run": {
 			policy: kubernetes(),
-			steps:  []step{gone(1), gone(5), missing(10)},
-			due:    at(11),
+			steps:  []step{gone(1), gone(5), gone(100_000)},
 		},
-		"missing container after the grace period": {
+		"container runs after a long start": {
 			policy: kubernetes(),
-			steps:  []step{gone(1), missing(11), gone(20), missing(30)},
-			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(11)}},
-			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(11)},
+			steps:  []step{gone(1), gone(3600), running(7200, "a", 7200), success(7201, "idle")},
+			want:   []streak.Transition{{From: none, To: succeeded, Message: "idle", At: at(7201)}},
+			final:  streak.State{State: succeeded, Message: "idle", LastProbe: at(7201), LastTransition: at(7201)},
+			due:    at(7200),
 		},
-		"container starts after the grace period": {
+		"crash loop with removed containers": {
 			policy: kubernetes(),
-			steps:  []step{gone(1), missing(11), running(20, "a", 20), success(21, "idle")},
+			steps:  []step{stopped(1, "a", "exited with code 1"), gone(3), gone(8), stopped(10, "b", "exited with code 1")},
 			want: []streak.Transition{
-				{From: none, To: failed, Message: messageGone, At: at(11)},
-				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(20)},
-				{From: unknown, To: succeeded, Message: "idle", At: at(21)},
+				{From: none, To: failed, Message: "the container is not running: exited with code 1", At: at(1)},
 			},
-			final: streak.State{State: succeeded, Message: "idle", LastProbe: at(21), LastTransition: at(21)},
-			due:   at(20),
+			final: streak.State{
+				State: failed, Message: "the container is not running: exited with code 1", LastTransition: at(1),
+			},
 		},
-		"container starts within the grace period": {
+		"edit before the container has run": {
 			policy: kubernetes(),
-			steps:  []step{gone(1), running(3, "a", 3), missing(11)},
-			due:    at(3),
+			steps:  []step{gone(1), edited(2, kubernetes(), true), gone(60)},
+		},
+		"edit after the container was removed, container runs again": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes(), false), gone(60), running(70, "b", 70)},
+			want: []streak.Transition{
+				{From: none, To: failed, Message: messageGone, At: at(1)},
+				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(70)},
+			},
+			final: streak.State{State: unknown, Message: "the container is new: no result yet", LastTransition: at(70)},
+			due:   at(70),
 		},
 		"container removed": {
 			policy: kubernetes(),

@@ -194,28 +194,17 @@ func (l *loop) untilDue() time.Duration {
 	return max(time.Until(e.due), 0)
 }
 
-// startDue starts every run that is due and handles containers that are overdue.
+// startDue starts every run that is due.
 func (l *loop) startDue(ctx context.Context) {
 	now := time.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
 		l.queue.remove(e)
-		if !e.evaluator.Container().Running {
-			l.missing(now, e)
-			continue
-		}
 		e.evaluator.Begin(now)
 		if e.task.Target.Handler == "" {
 			l.enqueue(e)
 			continue
 		}
 		l.start(ctx, now, e)
-	}
-}
-
-// missing handles a container that was not created within the grace period.
-func (l *loop) missing(now time.Time, e *entry) {
-	if transition, changed := e.evaluator.Missing(now); changed {
-		l.announce(e, &transition)
 	}
 }
 

@@ -104,21 +104,6 @@ func TestRecreatedPodWithTheSameName(t *testing.T) {
 	})
 }
 
-func TestContainerThatNeverStarts(t *testing.T) {
-	t.Parallel()
-	s := newSuite(t)
-	labels := map[string]string{"app": "stuck"}
-	program, image := newPod("no-program", idle, labels), newPod("no-image", idle, labels)
-	program.Spec.Containers[0].Command = []string{"/no/such/program"}
-	image.Spec.Containers[0].Image = "docker.io/library/no-such-image:1"
-	image.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
-	s.create(program, image, newMarker("stuck", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
-		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
-	for _, pod := range []string{program.Name, image.Name} {
-		s.podIs(pod, hasCondition("test.dev/alive", corev1.ConditionFalse, "not running"), lacksLabel("alive"))
-	}
-}
-
 func TestHostNetworkPod(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)

@@ -212,7 +212,7 @@ const (
 	// ProbeSucceeded means that successThreshold consecutive runs succeeded.
 	ProbeSucceeded ProbeState = "Succeeded"
 	// ProbeFailed means that failureThreshold consecutive runs failed, or that the container
-	// is not running.
+	// has ended.
 	ProbeFailed ProbeState = "Failed"
 	// ProbeUnknown means that the container or the probe's handler is new and no threshold
 	// has been reached yet.

@@ -1,0 +1,88 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// slowStart is how long a container of TestContainerStart does not start.
+const slowStart = 15 * time.Second
+
+// TestContainerStart covers containers that don't run: one without an image and one that waits for
+// a volume have no state, one whose program is missing and one in a crash loop have failed.
+func TestContainerStart(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "starting"}
+	image, volume := newPod("no-image", idle, labels), newPod("no-volume", idle, labels)
+	program, crash := newPod("no-program", idle, labels), newPod("crash", "exit 3", labels)
+	image.Spec.Containers[0].Image = "docker.io/library/no-such-image:1"
+	image.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
+	program.Spec.Containers[0].Command = []string{"/no/such/program"}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+	volume.Spec.Volumes = []corev1.Volume{{Name: "late", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap.Name}},
+	}}}
+	volume.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/late"}}
+	s.create(image, volume, program, crash, newMarker("starting", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}),
+		labelled(appsv1alpha1.ProbeFailed, map[string]string{"alive": "false"}))))
+
+	for _, pod := range []string{program.Name, crash.Name} {
+		s.podIs(pod, hasCondition("test.dev/alive", corev1.ConditionFalse, "not running"), hasLabel("alive", "false"))
+	}
+	s.podIs(crash.Name, hasCondition("test.dev/alive", corev1.ConditionFalse, "exited with code 3"))
+	for _, pod := range []*corev1.Pod{image, volume} {
+		s.Eventually("pod "+pod.Name+" is planned", func(ctx context.Context) error {
+			if planned, err := s.planned(ctx, pod, "starting#alive"); err != nil || !planned {
+				return fmt.Errorf("planned: %t, %w", planned, err)
+			}
+			return nil
+		})
+	}
+	s.never(slowStart, "a container that has never run has a state", func(ctx context.Context) error {
+		for _, pod := range []string{image.Name, volume.Name} {
+			if err := s.unmarked(ctx, pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	s.create(configMap)
+	if first := s.history(volume.Name, "test.dev/alive", 1)[0]; first != "True: " {
+		t.Errorf("the first condition after a slow start is %q, want True", first)
+	}
+	s.podIs(volume.Name, hasLabel("alive", "true"))
+	if err := s.unmarked(t.Context(), image.Name); err != nil {
+		t.Error(err)
+	}
+}
+
+// unmarked expects that a pod has neither a mark nor an event of the probe.
+func (s *suite) unmarked(ctx context.Context, name string) error {
+	if err := s.meets(name, lacksCondition("test.dev/alive"), lacksLabel("alive"))(ctx); err != nil {
+		return err
+	}
+	events := &corev1.EventList{}
+	if err := s.Client.List(ctx, events, ctrl.InNamespace(s.Namespace)); err != nil {
+		return err
+	}
+	for i := range events.Items {
+		if e := &events.Items[i]; e.InvolvedObject.Name == name && e.Reason == appsv1alpha1.EventReasonProbeFailed {
+			return fmt.Errorf("pod %s has the event %s: %s", name, e.Reason, e.Message)
+		}
+	}
+	return nil
+}
