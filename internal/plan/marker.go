@@ -6,6 +6,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,9 +40,10 @@ type source struct {
 }
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
-// probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, or a
-// policy sets an annotation that passes probes to providers. The CRD rejects all but the last
-// one, so the others occur only with another CRD.
+// probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, a
+// policy sets a label of the selector, or a policy sets an annotation that passes probes to
+// providers. The CRD rejects all but the last one, so the others occur only in markers that
+// were created with another CRD.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	selector, err := compileSelector(m.Spec.Selector)
 	if err != nil {
@@ -66,6 +69,9 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		if v1alpha1.IsNativePodCondition(corev1.PodConditionType(spec.PodConditionType)) {
 			return nil, fmt.Errorf("spec.probes[%d].podConditionType: %q is invalid: must not be a condition type of Kubernetes", i, spec.PodConditionType)
 		}
+		if err := checkLabels(spec.MarkerPolicy, m.Spec.Selector); err != nil {
+			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
+		}
 		if err := checkAnnotations(spec.MarkerPolicy); err != nil {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
@@ -84,6 +90,21 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 		return nil, fmt.Errorf("is invalid: %w", err)
 	}
 	return compiled, nil
+}
+
+// checkLabels returns an error if a policy sets a label of the selector, because each write could
+// select or deselect the pod and cause the next one.
+func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSelector) error {
+	for i := range policies {
+		for _, key := range slices.Sorted(maps.Keys(policies[i].Labels)) {
+			_, matched := selector.MatchLabels[key]
+			if matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key }) {
+				return fmt.Errorf("markerPolicy[%d].labels: %q is invalid: must not be a key of spec.selector: "+
+					"the marker would change which pods it selects", i, key)
+			}
+		}
+	}
+	return nil
 }
 
 // checkAnnotations returns an error if a policy sets an annotation for providers, because the

@@ -172,9 +172,16 @@ func TestCompileRejects(t *testing.T) {
 		"invalid operator": func(m *v1alpha1.PodProbeMarker) {
 			m.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 		},
-		"empty name":                   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "" },
-		"# in a name":                  func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "a#b" },
-		"repeated name":                func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, m.Spec.Probes[0]) },
+		"empty name":    func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "" },
+		"# in a name":   func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "a#b" },
+		"repeated name": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, m.Spec.Probes[0]) },
+		"label of matchLabels": func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeFailed, Labels: map[string]string{"app": "x"}}}
+		},
+		"label of matchExpressions": func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "idle", Operator: metav1.LabelSelectorOpDoesNotExist}}
+			m.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}}}
+		},
 		"condition type of Kubernetes": func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
 	}
 	compile(t, valid())

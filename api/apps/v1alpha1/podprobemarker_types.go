@@ -43,6 +43,9 @@ type PodProbeMarkerList struct {
 }
 
 // PodProbeMarkerSpec is the desired behavior of a PodProbeMarker.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchLabels) || !self.selector.matchLabels.exists(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))",fieldPath=".probes",message="markerPolicy labels must not have a key of spec.selector.matchLabels",messageExpression="'markerPolicy labels must not have the key \"' + self.selector.matchLabels.filter(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))[0] + '\" of spec.selector.matchLabels: the marker would change which pods it selects'"
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchExpressions) || !self.selector.matchExpressions.exists(e, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && e.key in m.labels)))",fieldPath=".probes",message="markerPolicy labels must not have a key of spec.selector.matchExpressions",messageExpression="'markerPolicy labels must not have the key \"' + self.selector.matchExpressions.map(e, e.key).filter(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))[0] + '\" of spec.selector.matchExpressions: the marker would change which pods it selects'"
 type PodProbeMarkerSpec struct {
 	// selector selects the pods to probe, in the marker's namespace. It must contain at
 	// least one label in matchLabels or one requirement in matchExpressions, and at most 64
@@ -54,13 +57,16 @@ type PodProbeMarkerSpec struct {
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// probes are the probes that run in each pod, 1 to 32. If two of them set the same key,
-	// the first takes effect. Names and podConditionTypes must be unique.
+	// the first takes effect. Names and podConditionTypes must be unique. No markerPolicy may
+	// set a label whose key is in the selector, because the marker would change which pods it
+	// selects. The annotation values of all probes together have at most 131072 characters.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.podConditionType) || p.podConditionType == '' || self.exists_one(q, has(q.podConditionType) && q.podConditionType == p.podConditionType))",message="podConditionType must be unique: a value may occur only once in a marker"
+	// +kubebuilder:validation:XValidation:rule="self.map(p, has(p.markerPolicy) ? p.markerPolicy.map(m, has(m.annotations) ? m.annotations.map(key, size(m.annotations[key])).sum() : 0).sum() : 0).sum() <= 131072",message="annotation values of all probes must have at most 131072 characters together"
 	Probes []PodContainerProbe `json:"probes"`
 }
 
@@ -132,14 +138,14 @@ type ProbeMarkerPolicy struct {
 	State ProbeState `json:"state"`
 
 	// labels of the pod in this state, at most 32. Keys and values must be valid for
-	// Kubernetes labels.
+	// Kubernetes labels. No key may occur in the marker's selector.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !format.qualifiedName().validate(key).hasValue())",message="keys must be qualified names: an optional DNS subdomain and '/', then 1 to 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations of the pod in this state, at most 32. Keys must be valid for Kubernetes
-	// annotations, values at most 262144 characters long.
+	// annotations, values at most 16384 characters long.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !format.qualifiedName().validate(key.lowerAscii()).hasValue())",message="keys must be qualified names: an optional DNS subdomain and '/', then 1 to 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"

@@ -86,16 +86,16 @@ func TestLargestMarkerIsAccepted(t *testing.T) {
 	}
 }
 
-func largestKey(i int) string {
-	prefix := strings.Repeat("a.", 126) + "a"
+func largestKey(end string, i int) string {
+	prefix := strings.Repeat("a.", 126) + end
 	return fmt.Sprintf("%s/%063d", prefix, i)
 }
 
-// largestLabels returns n labels of maximum length.
-func largestLabels(n int) map[string]any {
+// largestLabels returns n labels of maximum length whose prefixes have the end.
+func largestLabels(end string, n int) map[string]any {
 	all := map[string]any{}
 	for i := range n {
-		all[largestKey(i)] = strings.Repeat("v", 63)
+		all[largestKey(end, i)] = strings.Repeat("v", 63)
 	}
 	return all
 }
@@ -104,10 +104,10 @@ func largestSelector() map[string]any {
 	expressions := make([]any, 16)
 	for i := range expressions {
 		expressions[i] = map[string]any{
-			"key": largestKey(i), "operator": "In", "values": repeat(strings.Repeat("v", 63), 128),
+			"key": largestKey("a", i), "operator": "In", "values": repeat(strings.Repeat("v", 63), 128),
 		}
 	}
-	return map[string]any{"matchLabels": largestLabels(64), "matchExpressions": expressions}
+	return map[string]any{"matchLabels": largestLabels("a", 64), "matchExpressions": expressions}
 }
 
 // largestProbes returns the maximum number of probes, marks and headers. Values that no rule
@@ -118,7 +118,7 @@ func largestProbes() []any {
 		probes[i] = map[string]any{
 			"name":             fmt.Sprintf("%0253d", i),
 			"containerName":    strings.Repeat("c", 63),
-			"podConditionType": largestKey(i),
+			"podConditionType": largestKey("a", i),
 			"probe": map[string]any{"httpGet": map[string]any{
 				"port": strings.Repeat("p", 15),
 				"httpHeaders": repeat(map[string]any{
@@ -126,8 +126,8 @@ func largestProbes() []any {
 				}, 16),
 			}},
 			"markerPolicy": []any{
-				map[string]any{"state": "Succeeded", "labels": largestLabels(32)},
-				map[string]any{"state": "Failed", "annotations": largestLabels(32)},
+				map[string]any{"state": "Succeeded", "labels": largestLabels("b", 32)},
+				map[string]any{"state": "Failed", "annotations": largestLabels("a", 32)},
 			},
 		}
 	}

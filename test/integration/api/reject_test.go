@@ -4,6 +4,7 @@
 package api_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -29,6 +30,12 @@ func one(path string, value any, message ...string) rejection {
 // at sets the field of the response if it is not the edited field.
 func (r rejection) at(field string) rejection {
 	r.field = field
+	return r
+}
+
+// with adds an edit.
+func (r rejection) with(e edit) rejection {
+	r.edits = append(r.edits, e)
 	return r
 }
 
@@ -198,25 +205,39 @@ func markRejections() map[string]rejection {
 	)
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{
-		"policy without state":       one(policy+"[0].state", remove{}, "Required value"),
-		"policy state Unknown":       one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
-		"policy state in lower case": one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
-		"policy state twice":         one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
-		"label key":                  one(labels, map[string]any{"a b": "c"}, name),
-		"label key empty":            one(labels, map[string]any{"": "c"}, name),
-		"label key too long":         one(labels, map[string]any{long: "c"}, name),
-		"label key prefix":           one(labels, map[string]any{"Game.io/idle": "c"}, name),
-		"label key prefix too long":  one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
-		"label value":                one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
-		"label value too long":       one(labels+".a", long, "63"),
-		"label value is a boolean":   one(labels+".a", true, "string"),
-		"too many labels to set":     one(labels, keys(33), "32"),
-		"annotation key":             one(annotation, map[string]any{"a b": "c"}, name),
-		"annotation key empty":       one(annotation, map[string]any{"": "c"}, name),
-		"annotation key too long":    one(annotation, map[string]any{long: "c"}, name),
-		"annotation value too long":  one(annotation+".a", strings.Repeat("a", 262145), "262144"),
-		"too many annotations":       one(annotation, keys(33), "32"),
+		"policy without state":                one(policy+"[0].state", remove{}, "Required value"),
+		"policy state Unknown":                one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
+		"policy state in lower case":          one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
+		"policy state twice":                  one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
+		"label key":                           one(labels, map[string]any{"a b": "c"}, name),
+		"label key empty":                     one(labels, map[string]any{"": "c"}, name),
+		"label key too long":                  one(labels, map[string]any{long: "c"}, name),
+		"label key prefix":                    one(labels, map[string]any{"Game.io/idle": "c"}, name),
+		"label key prefix too long":           one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
+		"label value":                         one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
+		"label value too long":                one(labels+".a", long, "63"),
+		"label value is a boolean":            one(labels+".a", true, "string"),
+		"too many labels to set":              one(labels, keys(33), "32"),
+		"annotation key":                      one(annotation, map[string]any{"a b": "c"}, name),
+		"annotation key empty":                one(annotation, map[string]any{"": "c"}, name),
+		"annotation key too long":             one(annotation, map[string]any{long: "c"}, name),
+		"annotation value too long":           one(annotation+".a", strings.Repeat("a", 16385), "16384"),
+		"too many annotations":                one(annotation, keys(33), "32"),
+		"annotation values too long together": one(annotation, manyLong(9), "131072").at("spec.probes"),
+		"label key in matchLabels": one("spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"},
+			`key "own" of spec.selector.matchLabels`).with(edit{labels, map[string]any{"own": "1"}}).at("spec.probes"),
+		"label key in matchExpressions": one("spec.selector.matchExpressions[0].key", "own",
+			`key "own" of spec.selector.matchExpressions`).with(edit{labels, map[string]any{"own": "1"}}).at("spec.probes"),
 	}
+}
+
+// manyLong returns n values of the maximum length.
+func manyLong(n int) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		all[fmt.Sprintf("a%d", i)] = strings.Repeat("v", 16384)
+	}
+	return all
 }
 
 func TestInvalidMarkersAreRejected(t *testing.T) {
