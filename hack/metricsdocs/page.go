@@ -13,7 +13,7 @@ import (
 const introduction = `# Metrics
 
 Both programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager on port
-8080, every agent on port 10357 of its node. No label contains the name or UID of a pod, so the
+8080, every agent on port 18357 of its node. No label contains the name or UID of a pod, so the
 number of series grows with nodes and markers, but not with pods. An agent has about 250 series,
 including those of its runtime. The leading manager has one series per node with a plan, four per
 probe of a marker, and about 600 others.

@@ -10,18 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // temporary is the prefix of the taints that Kubernetes sets for conditions of a node, such as
 // node.kubernetes.io/not-ready. They may disappear before the pod is scheduled.
 const temporary = "node.kubernetes.io/"
-
-// IsVirtual reports whether the labels are those of a virtual node.
-func IsVirtual(nodeLabels map[string]string) bool {
-	return nodeLabels[v1alpha1.NodeTypeLabel] == v1alpha1.NodeTypeVirtualKubelet
-}
 
 // MayRunOn reports whether the pod is bound to one of the virtual nodes or may be bound to one:
 // its node selector and required node affinity match the node, and it tolerates the node's

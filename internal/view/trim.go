@@ -10,6 +10,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 // Transform returns a transform of a cache that trims the objects of one type. It passes all
@@ -96,8 +97,10 @@ func TrimNode(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata 
 			ResourceVersion: node.ResourceVersion,
 		},
 	}
-	if kind, found := node.Labels[v1alpha1.NodeTypeLabel]; found {
-		trimmed.Labels = map[string]string{v1alpha1.NodeTypeLabel: kind}
+	for _, label := range serverless.AgentlessLabels() {
+		if value, found := node.Labels[label.Key]; found {
+			metav1.SetMetaDataLabel(&trimmed.ObjectMeta, label.Key, value)
+		}
 	}
 	return trimmed
 }

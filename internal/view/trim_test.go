@@ -79,10 +79,11 @@ func TestTrimPod(t *testing.T) {
 func TestTrimNode(t *testing.T) {
 	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "n", UID: "u", ResourceVersion: "7", Annotations: map[string]string{"a": "b"},
-		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "zone": "z"},
+		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "liqo.io/type": "virtual-node", "zone": "z"},
 	}}
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: "n", UID: "u", ResourceVersion: "7", Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet"},
+		Name: "n", UID: "u", ResourceVersion: "7",
+		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "liqo.io/type": "virtual-node"},
 	}}
 	if diff := cmp.Diff(want, view.TrimNode(node)); diff != "" {
 		t.Errorf("trimmed node (-want +got):\n%s", diff)

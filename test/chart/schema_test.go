@@ -127,7 +127,9 @@ func TestSchemaAndValues(t *testing.T) {
 // structured reports whether the chart defines the fields below a value.
 func structured(path string) bool {
 	last := path[strings.LastIndex(path, ".")+1:]
-	return !slices.Contains([]string{"config", "resources", "nodeSelector", "affinity", "featureGates"}, last)
+	return !slices.Contains([]string{
+		"config", "resources", "nodeSelector", "affinity", "featureGates", "seLinuxOptions", "securityContext",
+	}, last)
 }
 
 // TestSchemaOfConfigurations checks that the chart accepts the fields of the component
@@ -200,6 +202,7 @@ func TestRejectedValues(t *testing.T) {
 		"agent.port=70000":                               "at '/agent/port': maximum",
 		"agent.maxUnavailable=0%":                        "at '/agent/maxUnavailable'",
 		"agent.criEndpoint=unix:///var/run/c.sock":       "at '/agent/criEndpoint'",
+		"agent.seLinuxOptions.typ=spc_t":                 "additional properties 'typ' not allowed",
 		"agent.runtimeFolder=run":                        "at '/agent/runtimeFolder'",
 		"agent.tolerations[0].operater=Exists":           "additional properties 'operater' not allowed",
 		"agent.config.execConcurrency=0":                 "at '/agent/config/execConcurrency': minimum",

@@ -56,7 +56,7 @@ func TestPodSecurity(t *testing.T) {
 		"Deployment seamark-manager": nil,
 		"Job seamark-uninstall":      nil,
 		"Pod seamark-selftest":       nil,
-		"DaemonSet seamark-agent":    {"host network", "host port 10357", "host path /run", "user 0"},
+		"DaemonSet seamark-agent":    {"host network", "host port 18357", "host path /run", "user 0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("privileges of the pods (-want +got):\n%s", diff)

@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 		"state Succeeded": 1, "state Failed": 1, "state NoResult": 0, "hangs Failed": 2, "hangs Succeeded": 0,
 	}))
 	node := s.getPod("bad").Spec.NodeName
-	agents, err := s.scrape(t.Context(), "agent", "10357")
+	agents, err := s.scrape(t.Context(), "agent", "18357")
 	cluster.Must(t, err)
 	for name, families := range agents {
 		if !strings.HasPrefix(name, node+" ") {

@@ -38,8 +38,8 @@ const (
 	// NodeTypeLabel is the Node label that contains the type of the node.
 	NodeTypeLabel = "type"
 
-	// NodeTypeVirtualKubelet is the value of NodeTypeLabel on virtual nodes. They have no
-	// NodePodProbe.
+	// NodeTypeVirtualKubelet is the value of NodeTypeLabel on virtual nodes whose providers
+	// may run probes. They have no NodePodProbe.
 	NodeTypeVirtualKubelet = "virtual-kubelet"
 
 	// ConditionProbesResolved is the type of the PodProbeMarker condition that is False while

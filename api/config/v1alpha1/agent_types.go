@@ -25,7 +25,7 @@ type AgentConfiguration struct {
 	// +optional
 	ReportInterval metav1.Duration `json:"reportInterval,omitempty"`
 	// metrics is the address that serves /metrics, /healthz and /readyz, on the host
-	// network. Default ":10357".
+	// network. Default ":18357".
 	// +optional
 	Metrics Endpoint `json:"metrics,omitempty"`
 	// pprof is the address that serves the profiles of net/http/pprof. It must be a loopback

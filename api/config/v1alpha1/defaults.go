@@ -66,7 +66,7 @@ func SetAgentDefaults(c *AgentConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("AgentConfiguration"))
 	orDefault(&c.ExecConcurrency, DefaultExecConcurrency)
 	orDefault(&c.ReportInterval.Duration, DefaultReportInterval)
-	orDefault(&c.Metrics.BindAddress, ":10357")
+	orDefault(&c.Metrics.BindAddress, ":18357")
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 }

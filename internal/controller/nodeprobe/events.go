@@ -43,7 +43,7 @@ func (r *Reconciler) touch(q controller.Queue, node string, settle settle) {
 }
 
 // nodeEvents returns a handler that touches a node when it is created, deleted or recreated,
-// and when it becomes a virtual node or ceases to be one.
+// and when its labels start or cease to be those of a node without an agent.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
@@ -51,7 +51,7 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
 			if e.ObjectOld.UID != e.ObjectNew.UID ||
-				serverless.IsVirtual(e.ObjectOld.Labels) != serverless.IsVirtual(e.ObjectNew.Labels) {
+				serverless.HasAgent(e.ObjectOld.Labels) != serverless.HasAgent(e.ObjectNew.Labels) {
 				r.touch(q, e.ObjectNew.Name, afterPod())
 			}
 		},

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeprobe maintains one NodePodProbe, whose spec is the plan, for every node with a
-// kubelet. It compiles a node's plan when its inputs have settled, so that a burst of changes
-// costs one write per node.
+// Package nodeprobe maintains one NodePodProbe, whose spec is the plan, for every node that can
+// run an agent. It compiles a node's plan when its inputs have settled, so that a burst of
+// changes costs one write per node.
 package nodeprobe
 
 import (
@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	case node == nil:
 		return reconcile.Result{}, r.deleteOrphan(ctx, npp)
-	case serverless.IsVirtual(node.Labels):
+	case !serverless.HasAgent(node.Labels):
 		return reconcile.Result{}, r.delete(ctx, npp)
 	case npp != nil && ownedByAnother(npp, node):
 		// The deletion enqueues the node again.
