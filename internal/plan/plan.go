@@ -6,7 +6,9 @@
 //
 // Invariants:
 //   - The same pods and markers, in any order, give the same bytes.
-//   - The plan has exactly the eligible pods that have at least one probe.
+//   - The plan has exactly the eligible pods that have at least one probe. A pod with a network
+//     probe is missing until it has an address, with all of its probes, so that a pod joins the
+//     plan once.
 //   - Every probe is complete: it has all defaults, and port numbers instead of names.
 //   - A marker that is being deleted contributes nothing.
 package plan
@@ -72,7 +74,7 @@ type PodPlan struct {
 }
 
 // Node compiles the plan of a node from all pods that are bound to it. The plan orders the
-// pods by namespace, name and UID.
+// pods by namespace, name and UID. It has the address only of pods with network probes.
 func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.NodePodProbeSpec {
 	byNamespace := make(map[string][]*Marker)
 	for _, m := range Sorted(markers) {
@@ -80,9 +82,9 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 	}
 	var spec v1alpha1.NodePodProbeSpec
 	for _, pod := range pods {
-		planned := forPod(pod, byNamespace[pod.Namespace], defaults)
-		if len(planned.Probes) > 0 {
-			spec.PodProbes = append(spec.PodProbes, wirePod(pod, planned.Probes))
+		probes := forPod(pod, byNamespace[pod.Namespace], defaults).Probes
+		if address, found := address(pod, probes); found && len(probes) > 0 {
+			spec.PodProbes = append(spec.PodProbes, wirePod(pod, address, probes))
 		}
 	}
 	slices.SortFunc(spec.PodProbes, func(a, b v1alpha1.PodProbe) int {
@@ -95,8 +97,8 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 	return spec
 }
 
-// Pod compiles the plan of one pod, as Node does for each of its pods. The plan of a pod that
-// is not eligible is empty.
+// Pod compiles the plan of one pod, as Node does for each of its pods, but does not require an
+// address. The plan of a pod that is not eligible is empty.
 func Pod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return forPod(pod, Sorted(markers), defaults)
 }
@@ -152,12 +154,22 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return planned
 }
 
-func wirePod(pod *corev1.Pod, probes []PlannedProbe) v1alpha1.PodProbe {
+// address returns the address that the probes need, which is empty if they need none. It returns
+// false if the pod must not be planned until it has one.
+func address(pod *corev1.Pod, probes []PlannedProbe) (string, bool) {
+	network := slices.ContainsFunc(probes, func(p PlannedProbe) bool { return p.Plan.Probe.Exec == nil })
+	if !network {
+		return "", true
+	}
+	return pod.Status.PodIP, addressable(pod)
+}
+
+func wirePod(pod *corev1.Pod, address string, probes []PlannedProbe) v1alpha1.PodProbe {
 	wire := v1alpha1.PodProbe{
 		Name:      pod.Name,
 		Namespace: pod.Namespace,
 		UID:       string(pod.UID),
-		IP:        pod.Status.PodIP,
+		IP:        address,
 		Probes:    make([]v1alpha1.ContainerProbe, 0, len(probes)),
 	}
 	for _, probe := range probes {

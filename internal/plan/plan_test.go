@@ -42,11 +42,23 @@ func planned(name string) v1alpha1.ContainerProbe {
 }
 
 func podProbe(name string, probes ...v1alpha1.ContainerProbe) v1alpha1.PodProbe {
-	return v1alpha1.PodProbe{Namespace: "ns", Name: name, UID: "uid-" + name, IP: "10.0.0.1", Probes: probes}
+	return v1alpha1.PodProbe{Namespace: "ns", Name: name, UID: "uid-" + name, Probes: probes}
+}
+
+// plannedTCP returns the plan of a probe of the builders with the handler tcp.
+func plannedTCP(name string) v1alpha1.ContainerProbe {
+	probe := planned(name)
+	probe.Probe.Exec, probe.Probe.TCPSocket = nil, tcp().TCPSocket
+	return probe
+}
+
+func tcp() corev1.ProbeHandler {
+	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
 }
 
 func TestNode(t *testing.T) {
 	web := builders.Marker("ns", "web").Probe(builders.Probe("idle")).Probe(builders.Probe("busy")).Build()
+	mixed := builders.Marker("ns", "mixed").Probe(builders.Probe("exec")).Probe(builders.Probe("tcp").Handler(tcp())).Build()
 	game := func(name string) *builders.PodBuilder {
 		return builders.Pod("ns", name).Label("app", "game")
 	}
@@ -92,18 +104,33 @@ func TestNode(t *testing.T) {
 			},
 			markers: []*v1alpha1.PodProbeMarker{web},
 		},
-		"pod without IP": {
-			pods:    []*corev1.Pod{game("a").IP("").Phase(corev1.PodPending).Build()},
-			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
+		"network probes": {
+			pods:    []*corev1.Pod{game("a").Build()},
+			markers: []*v1alpha1.PodProbeMarker{mixed},
 			want: []v1alpha1.PodProbe{{
-				Namespace: "ns", Name: "a", UID: "uid-a", Probes: []v1alpha1.ContainerProbe{planned("web#p")},
+				Namespace: "ns", Name: "a", UID: "uid-a", IP: "10.0.0.1",
+				Probes: []v1alpha1.ContainerProbe{planned("mixed#exec"), plannedTCP("mixed#tcp")},
 			}},
+		},
+		"exec probes of a pod without an address": {
+			pods:    []*corev1.Pod{game("a").IP("").Phase(corev1.PodPending).Build()},
+			markers: []*v1alpha1.PodProbeMarker{web},
+			want:    []v1alpha1.PodProbe{podProbe("a", planned("web#idle"), planned("web#busy"))},
+		},
+		"network probes of a pod without an address": {
+			pods:    []*corev1.Pod{game("a").IP("").Phase(corev1.PodPending).Build()},
+			markers: []*v1alpha1.PodProbeMarker{mixed},
+		},
+		"network probes of a pod that lost its address": {
+			pods:    []*corev1.Pod{game("a").IP("").Ran().Build()},
+			markers: []*v1alpha1.PodProbeMarker{mixed},
+			want:    []v1alpha1.PodProbe{podProbe("a", planned("mixed#exec"), plannedTCP("mixed#tcp"))},
 		},
 		"ending pod and its successor": {
 			pods:    []*corev1.Pod{game("a").UID("old").Terminating().Build(), game("a").UID("new").Build()},
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()},
 			want: []v1alpha1.PodProbe{{
-				Namespace: "ns", Name: "a", UID: "new", IP: "10.0.0.1",
+				Namespace: "ns", Name: "a", UID: "new",
 				Probes: []v1alpha1.ContainerProbe{planned("web#p")},
 			}},
 		},
@@ -208,6 +235,7 @@ func TestSamePlan(t *testing.T) {
 		"other label":     {after: base().Label("b", "c").Build(), same: true},
 		"selected label":  {after: base().Label("app", "db").Build()},
 		"IP":              {after: base().IP("10.0.0.2").Build()},
+		"no IP":           {after: base().IP("").Ran().Build()},
 		"phase":           {after: base().Phase(corev1.PodFailed).Build()},
 		"termination":     {after: base().Terminating().Build()},
 		"initialization":  {after: base().Initialized(corev1.ConditionFalse).Build()},

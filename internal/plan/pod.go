@@ -5,6 +5,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -27,7 +28,8 @@ func Ending(pod *corev1.Pod) bool {
 // the labels differ. It does not compare containers, because those that matter are immutable.
 func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 	if before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
-		before.Status.PodIP != after.Status.PodIP || Eligible(before) != Eligible(after) {
+		before.Status.PodIP != after.Status.PodIP || addressable(before) != addressable(after) ||
+		Eligible(before) != Eligible(after) {
 		return false
 	}
 	if maps.Equal(before.Labels, after.Labels) {
@@ -39,6 +41,20 @@ func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 		}
 	}
 	return true
+}
+
+// addressable reports whether the pod may be planned for network probes: it has an address, or it
+// had one. A pod whose containers ran loses its address when the node reboots, and its marks
+// depend on the plan.
+func addressable(pod *corev1.Pod) bool { return pod.Status.PodIP != "" || HasRun(pod) }
+
+// HasRun reports whether one of the pod's containers is running or has run. Init containers and
+// sidecars do not count: they run before the pod is initialized for the first time.
+func HasRun(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		// The kubelet drops the ID if the runtime no longer has the container.
+		return c.ContainerID != "" || c.RestartCount > 0 || c.LastTerminationState.Terminated != nil
+	})
 }
 
 func initialized(pod *corev1.Pod) bool {

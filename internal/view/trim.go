@@ -51,6 +51,9 @@ func (o Options) TrimPod(pod *corev1.Pod) *corev1.Pod {
 			trimmed.Spec.InitContainers = append(trimmed.Spec.InitContainers, trimContainer(c))
 		}
 	}
+	if pod.Status.PodIP == "" && plan.HasRun(pod) {
+		trimmed.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+	}
 	o.trimMarks(trimmed, pod)
 	return trimmed
 }

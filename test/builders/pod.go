@@ -89,6 +89,12 @@ func (b *PodBuilder) Initialized(status corev1.ConditionStatus) *PodBuilder {
 	return b
 }
 
+// Ran adds the status of a container that has run.
+func (b *PodBuilder) Ran() *PodBuilder {
+	b.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "containerd://main"}}
+	return b
+}
+
 // Condition adds a condition.
 func (b *PodBuilder) Condition(condition corev1.PodCondition) *PodBuilder {
 	b.pod.Status.Conditions = append(b.pod.Status.Conditions, condition)

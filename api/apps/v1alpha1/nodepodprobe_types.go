@@ -66,7 +66,7 @@ type PodProbe struct {
 	UID string `json:"uid"`
 
 	// IP is the pod's first IP address, IPv4 or IPv6, which network probes connect to. It is
-	// empty while the pod has none.
+	// empty if all probes are exec probes, and while a pod that ran before has no address.
 	// +optional
 	IP string `json:"IP"`
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -175,8 +176,11 @@ func (f *fleet) build() {
 func (f *fleet) createMarkers() {
 	for i := range scaleMarkers {
 		name := fmt.Sprint("marker-", i)
-		f.marker(builders.Marker(f.namespace, name).
-			Probe(builders.Probe("p").Label(succeeded, name, "true").Condition("game.io/" + name)))
+		probe := builders.Probe("p").Label(succeeded, name, "true").Condition("game.io/" + name)
+		if i%2 == 0 {
+			probe.Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}})
+		}
+		f.marker(builders.Marker(f.namespace, name).Probe(probe))
 	}
 }
 
@@ -232,16 +236,26 @@ func (f *fleet) allMarked() {
 	})
 }
 
-// replace ends a pod as a kubelet does, and creates another with the same name on its node.
+// kubeletStep is more than the time that the inputs of a plan must be unchanged, and less than a
+// kubelet takes between two steps of a pod's start.
+const kubeletStep = 200 * time.Millisecond
+
+// replace ends a pod as a kubelet does, and creates another with the same name on its node. The
+// steps are so far apart that each could cause a write.
 func (f *fleet) replace(i int) {
 	f.Helper()
 	old := f.pods[i]
 	f.must(f.client.Delete(f.Context(), old))
+	f.wait(kubeletStep)
 	f.must(f.client.Delete(f.Context(), old, client.GracePeriodSeconds(0)))
-	pod, err := env.CreatePod(f.Context(), f.client,
-		builders.Pod(f.namespace, old.Name).Label("app", "game").Node(old.Spec.NodeName).Build())
+	pod := builders.Pod(f.namespace, old.Name).Label("app", "game").Node(old.Spec.NodeName).Build()
+	status := pod.Status
+	pod, err := env.InitPod(f.Context(), f.client, pod)
 	f.must(err)
-	f.pods[i] = pod
+	f.wait(kubeletStep)
+	f.pods[i], err = env.RunPod(f.Context(), f.client, pod, status)
+	f.must(err)
+	f.wait(kubeletStep)
 }
 
 // wait waits for the duration.
