@@ -12,7 +12,6 @@ import (
 // Messages of states that are not the result of an outcome.
 const (
 	messageNewContainer = "the container is new: no result yet"
-	messageNewHandler   = "the probe has changed: no result yet"
 	messageNotRunning   = "the container is not running"
 	reasonGone          = "it does not exist"
 )
@@ -74,23 +73,15 @@ func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 	return e.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))
 }
 
-// Edited applies an edit of the probe. The probe is due immediately, or after the new
-// initial delay, and then with the new period. If the handler changed, earlier outcomes do
-// not count, and the state becomes Unknown if the container runs. All other edits keep the
-// state and the streak.
-func (e *Evaluator) Edited(now time.Time, policy Policy, handlerChanged bool) (Transition, bool) {
+// Edited applies an edit of the probe. The state stays until outcomes of the edited probe
+// reach a threshold; earlier outcomes do not count. The probe is due immediately, or after
+// the new initial delay, and then with the new period.
+func (e *Evaluator) Edited(now time.Time, policy Policy) {
 	e.policy, e.notBefore = policy, time.Time{}
+	e.reset()
 	if e.container.Running {
 		e.schedule(now)
 	}
-	if !handlerChanged {
-		return Transition{}, false
-	}
-	e.reset()
-	if e.state.State == "" || !e.container.Running && !e.restored {
-		return Transition{}, false
-	}
-	return e.become(now, v1alpha1.ProbeUnknown, messageNewHandler)
 }
 
 // schedule makes the probe due as soon as it may run.

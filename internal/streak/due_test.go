@@ -31,7 +31,7 @@ func TestDue(t *testing.T) {
 		"skipped runs":               {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
 		"skipped runs, exact period": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
 		"early run":                  {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
-		"edit during delayed start":  {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes(), false)}, want: 1},
+		"edit during delayed start":  {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes())}, want: 1},
 		"container restart":          {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
 	}
 	for name, tc := range cases {

@@ -56,10 +56,11 @@ func (m *model) play(op byte, s float64) step {
 	case 6:
 		m.policy.SuccessThreshold = int(op/8)%4 + 1
 		m.policy.FailureThreshold = int(op/32)%4 + 1
-		return edited(s, m.policy, false)
+		m.count = 0
+		return edited(s, m.policy)
 	default:
-		m.count, m.changed = 0, true
-		return edited(s, m.policy, true)
+		m.count = 0
+		return edited(s, m.policy)
 	}
 }
 

@@ -21,8 +21,8 @@ type Problem struct {
 }
 
 // Troubled records a problem that prevents a current result. It changes neither the state
-// nor the streak. The next outcome clears the problem, as does a new handler, a new run of
-// the container, or its end.
+// nor the streak. The next outcome clears the problem, as does an edit of the probe, a new
+// run of the container, or its end.
 func (e *Evaluator) Troubled(now time.Time, reason v1alpha1.ProbeErrorReason, message string) {
 	since := now
 	if e.state.Problem.Reason == reason {

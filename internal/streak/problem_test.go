@@ -37,9 +37,8 @@ func TestProblem(t *testing.T) {
 		"container replaced": {next: func(e *streak.Evaluator, now time.Time) {
 			e.ContainerChanged(now, streak.ContainerRun{ID: "c2", Running: true, StartedAt: now})
 		}},
-		"container gone":  {next: func(e *streak.Evaluator, now time.Time) { e.ContainerGone(now) }},
-		"handler changed": {next: func(e *streak.Evaluator, now time.Time) { e.Edited(now, policy, true) }},
-		"period changed":  {func(e *streak.Evaluator, now time.Time) { e.Edited(now, policy, false) }, problem},
+		"container gone": {next: func(e *streak.Evaluator, now time.Time) { e.ContainerGone(now) }},
+		"edited":         {next: func(e *streak.Evaluator, now time.Time) { e.Edited(now, policy) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,9 +8,10 @@
 // The Evaluator has no clock and no goroutine: every method takes the current time, and Due
 // returns when to call the evaluator next. Its invariants:
 //
-//   - the state changes only if a streak reaches its threshold, the container changes, or
-//     the handler changes;
-//   - a streak contains only outcomes of one run of the container and one handler;
+//   - the state changes only if a streak reaches its threshold or the container changes;
+//     an edit of the probe keeps it;
+//   - a streak contains only outcomes of one run of the container and one version of the
+//     probe;
 //   - the probe of a container that has ended is Failed and is not run; a container that has
 //     never run does not change the state, however long its start takes;
 //   - a probe that has never had a result has no state.
@@ -68,7 +69,8 @@ type State struct {
 	// Message is the message of the newest outcome that agrees with State. If no outcome
 	// led to State, Message is the cause.
 	Message string
-	// LastProbe is when the newest outcome arrived. It is zero if there was none.
+	// LastProbe is when the newest outcome arrived that led to State or Message. It is zero
+	// if there was none. Outcomes that change neither do not change it.
 	LastProbe time.Time
 	// LastTransition is when State last changed.
 	LastTransition time.Time
@@ -126,7 +128,7 @@ func (e *Evaluator) State() State { return e.state }
 func (e *Evaluator) Container() ContainerRun { return e.container }
 
 // Streak returns the newest outcome and how often it occurred in a row. The count is 0 if
-// there was no outcome since the container or the handler changed.
+// there was no outcome since the container or the probe changed.
 func (e *Evaluator) Streak() (success bool, count int) { return e.last, e.count }
 
 // Due returns when the next run of the probe is due. It returns false while the container
@@ -151,7 +153,7 @@ func (e *Evaluator) Outcome(now time.Time, outcome probe.Outcome) (Transition, b
 	if !e.container.Running {
 		return Transition{}, false
 	}
-	e.state.LastProbe, e.state.Problem = now, Problem{}
+	e.state.Problem = Problem{}
 	if e.count > 0 && e.last == outcome.Success {
 		e.count++
 	} else {
@@ -163,6 +165,9 @@ func (e *Evaluator) Outcome(now time.Time, outcome probe.Outcome) (Transition, b
 	}
 	if e.count < threshold && e.state.State != to {
 		return Transition{}, false
+	}
+	if e.state.State != to || e.state.Message != outcome.Message {
+		e.state.LastProbe = now
 	}
 	return e.become(now, to, outcome.Message)
 }

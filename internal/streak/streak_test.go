@@ -50,8 +50,11 @@ func gone(s float64) step {
 	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.ContainerGone(at(s)) }
 }
 
-func edited(s float64, policy streak.Policy, handler bool) step {
-	return func(e *streak.Evaluator) (streak.Transition, bool) { return e.Edited(at(s), policy, handler) }
+func edited(s float64, policy streak.Policy) step {
+	return func(e *streak.Evaluator) (streak.Transition, bool) {
+		e.Edited(at(s), policy)
+		return streak.Transition{}, false
+	}
 }
 
 // kubernetes returns the policy of a probe with the defaults of Kubernetes.
@@ -92,7 +95,6 @@ func TestEvaluator(t *testing.T) {
 		"failures below the threshold": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no")},
-			final:  streak.State{LastProbe: at(2)},
 			due:    at(0),
 		},
 		"failures reach the threshold": {
@@ -112,7 +114,7 @@ func TestEvaluator(t *testing.T) {
 				success(4, "ok again"), failure(5, "1"), failure(6, "2"),
 			},
 			want:  []streak.Transition{{From: none, To: succeeded, Message: "ok", At: at(1)}},
-			final: streak.State{State: succeeded, Message: "ok again", LastProbe: at(6), LastTransition: at(1)},
+			final: streak.State{State: succeeded, Message: "ok again", LastProbe: at(4), LastTransition: at(1)},
 			due:   at(0),
 		},
 		"equal outcome below the threshold updates the message": {
@@ -123,6 +125,13 @@ func TestEvaluator(t *testing.T) {
 			want:  []streak.Transition{{From: none, To: succeeded, Message: "2", At: at(2)}},
 			final: streak.State{State: succeeded, Message: "3", LastProbe: at(4), LastTransition: at(2)},
 			due:   at(0),
+		},
+		"equal outcomes keep the probe time": {
+			policy: kubernetes(),
+			steps:  []step{running(0, "a", 0), success(1, "1"), success(2, "2"), success(3, "2"), failure(4, "no")},
+			want:   []streak.Transition{{From: none, To: succeeded, Message: "1", At: at(1)}},
+			final:  streak.State{State: succeeded, Message: "2", LastProbe: at(2), LastTransition: at(1)},
+			due:    at(0),
 		},
 		"container ends": {
 			policy: kubernetes(),
@@ -165,7 +174,6 @@ func TestEvaluator(t *testing.T) {
 		"restart before the first result": {
 			policy: kubernetes(),
 			steps:  []step{running(0, "a", 0), failure(1, "no"), failure(2, "no"), running(3, "b", 3), failure(4, "no")},
-			final:  streak.State{LastProbe: at(4)},
 			due:    at(3),
 		},
 		"crash loop": {
@@ -218,11 +226,11 @@ func TestEvaluator(t *testing.T) {
 		},
 		"edit before the container has run": {
 			policy: kubernetes(),
-			steps:  []step{gone(1), edited(2, kubernetes(), true), gone(60)},
+			steps:  []step{gone(1), edited(2, kubernetes()), gone(60)},
 		},
 		"edit after the container was removed, container runs again": {
 			policy: kubernetes(),
-			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes(), false), gone(60), running(70, "b", 70)},
+			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes()), gone(60), running(70, "b", 70)},
 			want: []streak.Transition{
 				{From: none, To: failed, Message: messageGone, At: at(1)},
 				{From: failed, To: unknown, Message: "the container is new: no result yet", At: at(70)},
@@ -236,16 +244,16 @@ func TestEvaluator(t *testing.T) {
 			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(1)}},
 			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(1)},
 		},
-		"handler changed after the container was removed": {
+		"edit after the container was removed": {
 			policy: kubernetes(),
-			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes(), true)},
+			steps:  []step{running(0, "a", 0), gone(1), edited(2, kubernetes())},
 			want:   []streak.Transition{{From: none, To: failed, Message: messageGone, At: at(1)}},
 			final:  streak.State{State: failed, Message: messageGone, LastTransition: at(1)},
 		},
 		"restored, same container": {
 			policy: kubernetes(), start: reported(succeeded),
 			steps: []step{running(0, "a", -900), failure(1, "no"), failure(2, "no")},
-			final: streak.State{State: succeeded, Message: "reported", LastProbe: at(2), LastTransition: at(-600)},
+			final: reported(succeeded),
 			due:   at(0),
 		},
 		"restored, container restarted": {
@@ -276,7 +284,7 @@ func TestEvaluator(t *testing.T) {
 		"restored without times": {
 			policy: kubernetes(), start: streak.State{State: succeeded},
 			steps: []step{running(0, "a", -30), failure(1, "no")},
-			final: streak.State{State: succeeded, LastProbe: at(1)},
+			final: streak.State{State: succeeded},
 			due:   at(0),
 		},
 		"restored, container removed": {
@@ -285,44 +293,44 @@ func TestEvaluator(t *testing.T) {
 			want:  []streak.Transition{{From: succeeded, To: failed, Message: messageGone, At: at(1)}},
 			final: streak.State{State: failed, Message: messageGone, LastProbe: at(-60), LastTransition: at(1)},
 		},
-		"edit keeps state and count": {
+		"edit keeps the state until a result of the new probe": {
 			policy: kubernetes(),
 			steps: []step{
-				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
-				edited(4, streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 2}, false),
-				failure(5, "3"),
+				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"), edited(4, kubernetes()),
+				failure(5, "3"), failure(6, "4"),
 			},
-			want: []streak.Transition{
-				{From: none, To: succeeded, Message: "ok", At: at(1)},
-				{From: succeeded, To: failed, Message: "3", At: at(5)},
-			},
-			final: streak.State{State: failed, Message: "3", LastProbe: at(5), LastTransition: at(5)},
+			want:  []streak.Transition{{From: none, To: succeeded, Message: "ok", At: at(1)}},
+			final: streak.State{State: succeeded, Message: "ok", LastProbe: at(1), LastTransition: at(1)},
 			due:   at(4),
 		},
-		"handler changed": {
+		"counts start at zero after an edit": {
 			policy: kubernetes(),
 			steps: []step{
 				running(0, "a", 0), success(1, "ok"), failure(2, "1"), failure(3, "2"),
-				edited(4, kubernetes(), true), failure(5, "3"),
+				edited(4, streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 2}),
+				failure(5, "3"), failure(6, "4"),
 			},
 			want: []streak.Transition{
 				{From: none, To: succeeded, Message: "ok", At: at(1)},
-				{From: succeeded, To: unknown, Message: "the probe has changed: no result yet", At: at(4)},
+				{From: succeeded, To: failed, Message: "4", At: at(6)},
 			},
-			final: streak.State{
-				State: unknown, Message: "the probe has changed: no result yet",
-				LastProbe: at(5), LastTransition: at(4),
-			},
-			due: at(4),
+			final: streak.State{State: failed, Message: "4", LastProbe: at(6), LastTransition: at(6)},
+			due:   at(4),
 		},
-		"handler changed before the first result": {
+		"restored state of an edited probe": {
+			policy: kubernetes(), start: reported(succeeded),
+			steps: []step{edited(0, kubernetes()), running(1, "a", -900), failure(2, "no")},
+			final: reported(succeeded),
+			due:   at(1),
+		},
+		"edit before the first result": {
 			policy: kubernetes(),
-			steps:  []step{running(0, "a", 0), edited(4, kubernetes(), true)},
+			steps:  []step{running(0, "a", 0), edited(4, kubernetes())},
 			due:    at(4),
 		},
-		"handler changed after the container stopped": {
+		"edit after the container stopped": {
 			policy: kubernetes(),
-			steps:  []step{stopped(0, "a", ""), edited(4, kubernetes(), true)},
+			steps:  []step{stopped(0, "a", ""), edited(4, kubernetes())},
 			want:   []streak.Transition{{From: none, To: failed, Message: "the container is not running", At: at(0)}},
 			final:  streak.State{State: failed, Message: "the container is not running", LastTransition: at(0)},
 		},
@@ -333,7 +341,7 @@ func TestEvaluator(t *testing.T) {
 		},
 		"initial delay edited": {
 			policy: streak.Policy{InitialDelay: 30 * time.Second, Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
-			steps:  []step{running(10, "a", 5), edited(11, kubernetes(), false)},
+			steps:  []step{running(10, "a", 5), edited(11, kubernetes())},
 			due:    at(11),
 		},
 	}

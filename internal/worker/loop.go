@@ -88,22 +88,19 @@ func (l *loop) add(now time.Time, task *Task, first bool) {
 
 // edit applies the changes of one probe.
 func (l *loop) edit(now time.Time, e *entry, task *Task) {
-	// If the previous task could not run, for example because OpenKruise wrote a plan
-	// without defaults, the handler does not count as changed: the state remains valid.
-	handler := e.task.Target.Handler != "" && !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
-	moved := e.task.PodIP != task.PodIP
+	// A command does not use the address of the pod.
+	moved := e.task.PodIP != task.PodIP && task.Handler.Exec == nil
+	handler := !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
 	timed := e.task.Target.Timeout != task.Target.Timeout
-	if !handler && !moved && !timed && e.task.Policy == task.Policy {
+	edited := handler || moved || timed || e.task.Policy != task.Policy
+	e.task = *task
+	if !edited {
 		return
 	}
-	e.task = *task
 	if handler || moved || timed {
 		l.discard(task.Key)
 	}
-	transition, changed := e.evaluator.Edited(now, task.Policy, handler)
-	if changed {
-		l.announce(e, &transition)
-	}
+	e.evaluator.Edited(now, task.Policy)
 	l.enqueue(e)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -130,9 +131,35 @@ func TestWorker(t *testing.T) {
 				pass(8 * time.Second)
 			},
 			runs:    map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
-			changes: []string{"0s p >Succeeded", "11s p Succeeded>Unknown", "11s p Unknown>Succeeded"},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"handler changed, other result": {
+			play: func(b *bench) {
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					return 2 * time.Second, probe.Outcome{Success: target.Exec.Command[0] == "p"}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(5 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(4 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a"}, "other": {"5s a"}},
+			changes: []string{"2s p >Succeeded", "7s p Succeeded>Failed"},
 		},
 		"pod IP changed": {
+			play: func(b *bench) {
+				network := func(p *worker.Task) { p.Handler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}} }
+				b.containerRuns("a")
+				b.plan(planned("p", network))
+				pass(time.Second)
+				b.plan(planned("p", network, func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"pod IP of a command changed": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -140,7 +167,7 @@ func TestWorker(t *testing.T) {
 				b.plan(planned("p", func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
 				pass(time.Second)
 			},
-			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p >Succeeded"},
 		},
 		"container restarts during a run": {
