@@ -26,10 +26,6 @@ const (
 	// writeTimeout bounds one write, in case the connection is lost without an error.
 	writeTimeout = 10 * time.Second
 
-	// refreshDelay is the delay before the next decision after a run that changed only the
-	// time of the probe.
-	refreshDelay = 30 * time.Second
-
 	// repairDelay is the delay before the next write after another client has changed the
 	// status.
 	repairDelay = time.Second
@@ -115,8 +111,6 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 		r.wakeBy(now)
 	case before.Message != change.State.Message:
 		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
-	default:
-		r.wakeBy(now.Add(refreshDelay))
 	}
 }
 

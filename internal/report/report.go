@@ -11,8 +11,8 @@
 //   - a change of a state or of the plan is reported immediately;
 //   - a message that changes while the state stays the same is reported at most once per
 //     MessageInterval;
-//   - a change of only the time of the last probe is reported at most once per
-//     RefreshInterval, together for all probes of the node;
+//   - the time of the last probe is that of the run that led to the reported state or
+//     message, and never causes a report;
 //   - an entry that is not due keeps its reported value when other entries are written.
 package report
 
@@ -32,14 +32,6 @@ const (
 	// MessageInterval is the minimum time between two reports of a probe that differ only
 	// in the message.
 	MessageInterval = 5 * time.Second
-
-	// RefreshInterval is the minimum time between two reports of a probe that differ only
-	// in the time of the last probe.
-	RefreshInterval = 10 * time.Minute
-
-	// refreshSlack is how long after RefreshInterval a probe waits for other probes, so
-	// that one write refreshes all of them.
-	refreshSlack = time.Minute
 
 	// messageBudget is the maximum size of all messages of a node together. An object is
 	// one value in etcd, which rejects values of more than 1.5 MiB.
@@ -148,13 +140,6 @@ func (d *decider) probe(
 			return reported
 		}
 		d.write = true
-		return fresh
-	}
-	lag := fresh.LastProbeTime.Sub(reported.LastProbeTime.Time)
-	if lag >= RefreshInterval+refreshSlack {
-		d.write = true
-	}
-	if lag >= RefreshInterval {
 		return fresh
 	}
 	return reported

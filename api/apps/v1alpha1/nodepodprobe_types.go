@@ -188,8 +188,8 @@ type ContainerProbeState struct {
 	// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 	State ProbeState `json:"state"`
 
-	// lastProbeTime is the time when the probe last ran. It is updated with every change, and
-	// about every ten minutes if nothing changes.
+	// lastProbeTime is the time of the run that led to the state or the message. Runs that
+	// change neither do not update it.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty,omitzero"`
 
@@ -203,8 +203,8 @@ type ContainerProbeState struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ProbeState is the state of a probe. It changes when a threshold of consecutive results is reached,
-// when the container ends or is replaced, or when the handler changes.
+// ProbeState is the state of a probe. It changes when a threshold of consecutive results is reached
+// and when the container ends or is replaced. An edit of the probe keeps it.
 type ProbeState string
 
 // The states of a probe.
@@ -214,7 +214,6 @@ const (
 	// ProbeFailed means that failureThreshold consecutive runs failed, or that the container
 	// has ended.
 	ProbeFailed ProbeState = "Failed"
-	// ProbeUnknown means that the container or the probe's handler is new and no threshold
-	// has been reached yet.
+	// ProbeUnknown means that the container is new and no threshold has been reached yet.
 	ProbeUnknown ProbeState = "Unknown"
 )
