@@ -123,6 +123,13 @@ func (l Lookup) NodePods(ctx context.Context, node string) []corev1.Pod {
 	return pods
 }
 
+// Planned returns the nodes whose plan has a probe of the marker.
+func (l Lookup) Planned(ctx context.Context, marker types.NamespacedName) []string {
+	nodes, err := l.Reader.Planned(ctx, marker)
+	logFailure(ctx, err)
+	return nodes
+}
+
 // IsVirtual reports whether the pod runs on a virtual node.
 func (l Lookup) IsVirtual(ctx context.Context, pod *corev1.Pod) bool {
 	place, err := l.Reader.Place(ctx, pod)

@@ -42,9 +42,11 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/controller/marker"
 	"github.com/seamark-dev/seamark/internal/controller/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/controller/podmark"
+	"github.com/seamark-dev/seamark/internal/controller/serverless"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -231,21 +233,22 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	}
 	informers, size := mgr.GetCache(), options.Controllers
 	pods := apply.NewPods(metadataClient)
+	podInbox, nodeInbox, refusals := &controller.Inbox{}, &controller.Inbox{}, &controller.Refusals{}
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
-			Recorder: recorder, Metrics: counters, Now: time.Now,
+			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
-			Reader: reader, Pods: pods, Metrics: counters, Now: time.Now,
+			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
-			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()),
+			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
 			Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil {
 		return err
 	}
-	return addServerless(ctx, mgr, hook, pods, reader, options)
+	return addServerless(ctx, mgr, hook, serverless.Options{Reader: reader, Pods: pods, Inbox: podInbox}, options)
 }

@@ -9,9 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller/serverless"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
@@ -25,13 +23,13 @@ func newWebhook(cfg *rest.Config, options Options) *webhook.Webhook {
 
 // addServerless adds support for pods on virtual nodes: the controller, which runs in the
 // leader, and the webhook, which runs in every manager.
-func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, pods *apply.Pods, reader gather.Reader, options Options) error {
+func addServerless(ctx context.Context, mgr ctrlmanager.Manager, hook *webhook.Webhook, dependencies serverless.Options, options Options) error {
 	if !options.Serverless {
 		return nil
 	}
-	err := serverless.New(serverless.Options{Reader: reader, Pods: pods}).Add(mgr, mgr.GetCache(), int(options.Controllers.Serverless.Concurrency))
+	err := serverless.New(dependencies).Add(mgr, mgr.GetCache(), int(options.Controllers.Serverless.Concurrency))
 	if err != nil || hook.Server == nil {
 		return err
 	}
-	return hook.Add(ctx, mgr, reader)
+	return hook.Add(ctx, mgr, dependencies.Reader)
 }

@@ -125,7 +125,15 @@ func (m *Marker) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
-// Selects reports whether the marker's selector matches the pod, in any state of the pod.
+// Selects reports whether the marker's probes are planned for the pod once it is eligible: the
+// selector matches, and the marker is not being deleted.
 func (m *Marker) Selects(pod *corev1.Pod) bool {
-	return !m.Deleting && m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
+	return !m.Deleting && m.Matches(pod)
+}
+
+// Matches reports whether the marker's selector matches the pod, whether or not the marker is
+// being deleted. Decisions about which objects an event affects use it, because a marker may be
+// deleted between the event and its handler.
+func (m *Marker) Matches(pod *corev1.Pod) bool {
+	return m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
 }

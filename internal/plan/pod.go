@@ -25,7 +25,9 @@ func Ending(pod *corev1.Pod) bool {
 }
 
 // SamePlan reports whether both versions of a pod have the same plan. It calls markers only if
-// the labels differ. It does not compare containers, because those that matter are immutable.
+// the labels differ. Markers that are being deleted count like others: one of them may have
+// selected the pod until now. SamePlan does not compare containers, because those that matter
+// are immutable.
 func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 	if before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
 		before.Status.PodIP != after.Status.PodIP || addressable(before) != addressable(after) ||
@@ -36,7 +38,7 @@ func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 		return true
 	}
 	for _, m := range markers() {
-		if m.Selects(before) != m.Selects(after) {
+		if m.Matches(before) != m.Matches(after) {
 			return false
 		}
 	}

@@ -166,7 +166,8 @@ type PodProbeMarkerStatus struct {
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 
 	// conditions describe problems of the marker: ProbesResolved and MarksExclusive. Both
-	// are True if there is no problem. Added by Seamark.
+	// are True if there is no problem. MarksRemoved is False while the deletion of the marker
+	// makes no progress, and names what blocks it. Added by Seamark.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

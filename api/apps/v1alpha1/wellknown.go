@@ -55,4 +55,9 @@ const (
 	// another probe sets a mark that the marker declares. The first probe in the order of
 	// marker names, and of the probes in a marker, takes effect.
 	ConditionMarksExclusive = "MarksExclusive"
+
+	// ConditionMarksRemoved is the type of the PodProbeMarker condition that is False while a
+	// marker that is being deleted waits for pods or plans and makes no progress. A marker that is
+	// not being deleted does not have it.
+	ConditionMarksRemoved = "MarksRemoved"
 )

@@ -5,9 +5,12 @@ package marker
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,7 +27,8 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	return controller.Add(mgr, "marker", controller.SubjectMarker, r, concurrency,
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.PodProbeMarker]{}),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespace)),
-		source.Kind(informers, &corev1.Pod{}, r.podEvents()))
+		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
+		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.planEvents()))
 }
 
 // enqueueNamespace enqueues all markers of a changed marker's namespace, because they may
@@ -34,8 +38,9 @@ func (r *Reconciler) enqueueNamespace(ctx context.Context, q controller.Queue, c
 }
 
 // podEvents returns a handler that enqueues the markers of a pod when one of them starts or
-// stops probing it, because other markers of the pod may win or lose keys. It ignores the
-// pods that exist at the start, because all markers are enqueued then.
+// stops probing it, because other markers of the pod may win or lose keys, and the deleted
+// markers that wait for the pod. It ignores the pods that exist at the start, because all
+// markers are enqueued then.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
@@ -44,11 +49,37 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
-			enqueue(q, affected(e.ObjectOld, e.ObjectNew, r.lookup.Markers(ctx, e.ObjectNew.Namespace)))
+			if plan.Eligible(e.ObjectOld) != plan.Eligible(e.ObjectNew) || !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
+				enqueue(q, affected(e.ObjectOld, e.ObjectNew, r.lookup.Markers(ctx, e.ObjectNew.Namespace)))
+			}
+			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.ObjectNew))
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
 			enqueue(q, selecting(e.Object, r.lookup.Markers(ctx, e.Object.Namespace)))
+			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.Object))
 		},
+	}
+}
+
+// planEvents returns a handler that enqueues the deleted markers that wait for a plan when it
+// changes. It ignores reports.
+func (r *Reconciler) planEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
+	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
+				r.enqueueWaiting(q, client.ObjectKeyFromObject(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.Object))
+		},
+	}
+}
+
+// enqueueWaiting enqueues the deleted markers that wait for the pod or plan.
+func (r *Reconciler) enqueueWaiting(q controller.Queue, object types.NamespacedName) {
+	for _, marker := range r.releases.changed(object) {
+		controller.Enqueue(q, marker)
 	}
 }
 
@@ -58,11 +89,11 @@ func enqueue(q controller.Queue, markers []*plan.Marker) {
 	}
 }
 
-// selecting returns the markers that select the pod.
+// selecting returns the markers whose selector matches the pod.
 func selecting(pod *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
 	var found []*plan.Marker
 	for _, marker := range markers {
-		if marker.Selects(pod) {
+		if marker.Matches(pod) {
 			found = append(found, marker)
 		}
 	}
@@ -75,8 +106,8 @@ func affected(before, after *corev1.Pod, markers []*plan.Marker) []*plan.Marker 
 	var either []*plan.Marker
 	changed := false
 	for _, marker := range markers {
-		probed := plan.Eligible(before) && marker.Selects(before)
-		probes := plan.Eligible(after) && marker.Selects(after)
+		probed := plan.Eligible(before) && marker.Matches(before)
+		probes := plan.Eligible(after) && marker.Matches(after)
 		if probed || probes {
 			either = append(either, marker)
 		}

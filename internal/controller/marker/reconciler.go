@@ -30,9 +30,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
-// recheck is the delay before a marker that cannot be released yet is checked again.
-const recheck = 200 * time.Millisecond
-
 // maxNote is the maximum number of bytes of a condition's message in an event.
 const maxNote = 1000
 
@@ -50,6 +47,10 @@ type Options struct {
 	Markers Markers
 	// Recorder records events on markers.
 	Recorder record.EventRecorder
+	// Pods and Plans enqueue pods and nodes for the controllers that write marks and plans.
+	Pods, Plans *controller.Inbox
+	// Refusals has the pods and nodes that these controllers cannot write.
+	Refusals *controller.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
@@ -59,18 +60,20 @@ type Options struct {
 // Reconciler maintains the finalizer and status of one marker at a time.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
-	checks *checks
-	recent *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	lookup   controller.Lookup
+	checks   *checks
+	releases *releases
+	recent   *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
-		checks:  newChecks(),
-		recent:  apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		Options:  options,
+		lookup:   controller.Lookup{Reader: options.Reader},
+		checks:   newChecks(),
+		releases: newReleases(),
+		recent:   apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
 	}
 }
 
@@ -82,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case apierrors.IsNotFound(err):
 		r.checks.forget(request.NamespacedName)
+		r.releases.forget(request.NamespacedName)
 		r.recent.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	case err != nil:
@@ -102,14 +106,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return outdated(r.updateStatus(ctx, marker))
 }
 
-// outdated turns a stale-cache conflict into a requeue.
+// outdated ignores a stale-cache conflict, because every change of a marker enqueues it when the
+// cache gets the change. It also ignores that the marker is gone.
 func outdated(err error) (reconcile.Result, error) {
-	switch {
-	case errors.Is(err, apply.ErrGone):
+	if errors.Is(err, apply.ErrGone) || apierrors.IsConflict(err) {
 		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err):
-		// The missing change may not enqueue the marker when it arrives.
-		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -119,6 +120,11 @@ func (r *Reconciler) updateStatus(ctx context.Context, marker *v1alpha1.PodProbe
 	if err != nil {
 		return err
 	}
+	return r.writeStatus(ctx, marker, matched, findings)
+}
+
+// writeStatus writes the status if it changes, and reports new problems in events.
+func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding) error {
 	key := client.ObjectKeyFromObject(marker)
 	last := r.checks.last(key)
 	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)

@@ -5,127 +5,179 @@ package marker
 
 import (
 	"context"
-	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view"
 )
 
-// release removes the finalizer from a deleted marker, or checks again soon if a plan or a
-// pod still has something of it.
+// release removes the finalizer from a marker that is being deleted when no plan and no pod has
+// anything of it. It lists plans and pods once to find those that have, enqueues them for the
+// controllers that clean them, and then checks only those that change. A second list confirms
+// that nothing is left.
 func (r *Reconciler) release(ctx context.Context, marker *v1alpha1.PodProbeMarker) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(marker)
 	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
+		r.releases.forget(key)
 		return reconcile.Result{}, nil
 	}
-	inUse, err := r.isPlanned(ctx, marker)
-	if err == nil && !inUse {
-		inUse, err = r.isMarked(ctx, marker)
+	if r.releases.tracks(key, marker.UID) {
+		left, err := r.recheck(ctx, marker)
+		if err != nil || len(left) > 0 {
+			return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, err
+		}
 	}
+	found, err := r.findRemains(ctx, marker)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if inUse {
-		return reconcile.Result{RequeueAfter: recheck}, nil
+	if len(found) == 0 {
+		return r.unhold(ctx, marker)
 	}
+	r.releases.start(key, marker.UID, found, r.Now())
+	r.enqueueRemains(found)
+	if _, err := r.recheck(ctx, marker); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, nil
+}
+
+// recheck returns the objects that still have something of the marker. It checks those that
+// changed. When there have been no events for long enough, it checks all, enqueues them again,
+// and reports what blocks the deletion in the status.
+func (r *Reconciler) recheck(ctx context.Context, marker *v1alpha1.PodProbeMarker) (sets.Set[types.NamespacedName], error) {
+	key := client.ObjectKeyFromObject(marker)
+	objects, due := r.releases.take(key, r.Now())
+	clean, err := r.cleanOf(ctx, marker, objects)
+	if err != nil {
+		r.releases.again(key, objects)
+		return nil, err
+	}
+	left, stalled := r.releases.clean(key, clean, r.Now())
+	if !due || len(left) == 0 {
+		return left, nil
+	}
+	r.enqueueRemains(r.notRefused(left))
+	if stalled < patience {
+		return left, nil
+	}
+	f, err := r.blocked(ctx, marker, left, stalled)
+	if err != nil {
+		return nil, err
+	}
+	_, err = outdated(r.writeStatus(ctx, marker, int(marker.Status.MatchedPods), []finding{f}))
+	return left, err
+}
+
+// unhold removes the finalizer.
+func (r *Reconciler) unhold(ctx context.Context, marker *v1alpha1.PodProbeMarker) (reconcile.Result, error) {
 	released := marker.DeepCopy()
 	controllerutil.RemoveFinalizer(released, v1alpha1.PodProbeMarkerFinalizer)
 	if err := r.Markers.Finalizers(ctx, marker, released.Finalizers); err != nil {
 		return outdated(err)
 	}
+	r.releases.forget(client.ObjectKeyFromObject(marker))
 	log.FromContext(ctx).V(logging.Writes).Info("Released marker")
 	return reconcile.Result{}, nil
 }
 
-// isPlanned reports whether a plan has a probe of the marker.
-func (r *Reconciler) isPlanned(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
-	var all v1alpha1.NodePodProbeList
-	if err := r.Reader.Client.List(ctx, &all); err != nil {
-		return false, fmt.Errorf("list NodePodProbes: %w", err)
+// findRemains returns the pods and plans that have something of the marker.
+func (r *Reconciler) findRemains(ctx context.Context, marker *v1alpha1.PodProbeMarker) (sets.Set[types.NamespacedName], error) {
+	found := sets.New[types.NamespacedName]()
+	nodes, err := r.Reader.Planned(ctx, client.ObjectKeyFromObject(marker))
+	if err != nil {
+		return nil, err
 	}
-	for i := range all.Items {
-		if contains(&all.Items[i].Spec, marker) {
-			return true, nil
-		}
+	for _, node := range nodes {
+		found.Insert(types.NamespacedName{Name: node})
 	}
-	return false, nil
-}
-
-// contains reports whether the plan has a probe of the marker.
-func contains(spec *v1alpha1.NodePodProbeSpec, marker *v1alpha1.PodProbeMarker) bool {
-	for i := range spec.PodProbes {
-		pod := &spec.PodProbes[i]
-		if pod.Namespace != marker.Namespace {
-			continue
-		}
-		for j := range pod.Probes {
-			if id, err := probeid.Parse(pod.Probes[j].Name); err == nil && id.Marker == marker.Name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isMarked reports whether a pod of the namespace still has marks of the marker, or an
-// annotation that passes its probes to a provider. The cache keeps these annotations only if
-// support for pods on virtual nodes is enabled.
-func (r *Reconciler) isMarked(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
 	// They include the marker, which selects nothing because it is being deleted.
 	markers, err := r.Reader.Markers(ctx, marker.Namespace)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	pods, err := r.Reader.NamespacePods(ctx, marker.Namespace)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	keys := declared(marker)
 	for i := range pods {
-		pod := &pods[i]
-		if plan.Ending(pod) {
-			continue
-		}
-		if serverless.Of(pod).Names(marker.Name) {
-			return true, nil
-		}
-		if mark.Entry(pod.ManagedFields) == nil {
-			continue
-		}
-		v, err := r.Reader.Pod(ctx, pod, markers)
+		remains, err := r.podRemains(ctx, marker, &pods[i], markers)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		remaining, err := hasRemains(v, keys)
-		if err != nil || remaining {
-			return remaining, err
+		if remains.any() {
+			found.Insert(client.ObjectKeyFromObject(&pods[i]))
 		}
 	}
-	return false, nil
+	return found, nil
 }
 
-// hasRemains reports whether the pod has a mark that none of its probes requires, or has one
-// of the keys with another value than the required one. Wrong values of other keys do not
-// matter, because they may be about to change.
-func hasRemains(v view.Pod, keys sets.Set[mark.Key]) (bool, error) {
-	owned, err := mark.Owned(v.Object)
-	if err != nil {
-		return false, err
+// cleanOf returns those of the pods and plans that have nothing of the marker.
+func (r *Reconciler) cleanOf(ctx context.Context, marker *v1alpha1.PodProbeMarker, objects sets.Set[types.NamespacedName]) (sets.Set[types.NamespacedName], error) {
+	clean := sets.New[types.NamespacedName]()
+	if len(objects) == 0 {
+		return clean, nil
 	}
-	desired := v.Desired(owned)
-	for key := range owned {
-		if !desired.Has(key) {
-			return true, nil
+	markers, err := r.Reader.Markers(ctx, marker.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for object := range objects {
+		if isNode(object) {
+			npp, err := r.Reader.NodePodProbe(ctx, object.Name)
+			if err != nil {
+				return nil, err
+			}
+			if npp == nil || !plan.Contains(&npp.Spec, client.ObjectKeyFromObject(marker)) {
+				clean.Insert(object)
+			}
+			continue
+		}
+		pod, err := r.Reader.LivePod(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		remains, err := r.podRemains(ctx, marker, pod, markers)
+		if err != nil {
+			return nil, err
+		}
+		if !remains.any() {
+			clean.Insert(object)
 		}
 	}
-	return !owned.Only(keys).Equal(desired.Only(keys)), nil
+	return clean, nil
+}
+
+// isNode reports whether the object is the plan of a node rather than a pod.
+func isNode(object types.NamespacedName) bool { return object.Namespace == "" }
+
+// enqueueRemains makes the controllers that write the pods and plans reconcile them, because no
+// event may do so: the event of a pod or marker is handled after later changes of others.
+func (r *Reconciler) enqueueRemains(objects sets.Set[types.NamespacedName]) {
+	for object := range objects {
+		if isNode(object) {
+			r.Plans.Enqueue(object)
+		} else {
+			r.Pods.Enqueue(object)
+		}
+	}
+}
+
+// notRefused returns the objects whose last write did not fail. The others are retried by their
+// controllers.
+func (r *Reconciler) notRefused(objects sets.Set[types.NamespacedName]) sets.Set[types.NamespacedName] {
+	rest := sets.New[types.NamespacedName]()
+	for object := range objects {
+		if r.Refusals.Of(object) == "" {
+			rest.Insert(object)
+		}
+	}
+	return rest
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -159,68 +158,5 @@ func TestRivals(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"label", "condition", "web"}, got); diff != "" {
 		t.Errorf("rivals (-want +got):\n%s", diff)
-	}
-}
-
-func TestHasRemains(t *testing.T) {
-	const entry = `{"f:metadata":{"f:labels":{"f:web":{}}}}`
-	pod := func(value string) *builders.PodBuilder {
-		b := builders.Pod("ns", "a").Label("app", "game").ManagedFields("seamark", "status", entry)
-		if value != "" {
-			b.Label("web", value)
-		}
-		return b
-	}
-	other := builders.Marker("ns", "other").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "other")).Build()
-	npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
-		UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "other#p", State: v1alpha1.ProbeSucceeded}},
-	}}}}
-	cases := map[string]struct {
-		pod     *corev1.Pod
-		others  []v1alpha1.PodProbeMarker
-		remains bool
-	}{
-		"mark is on the pod":                       {pod: pod("1").Build(), remains: true},
-		"mark is removed":                          {pod: pod("").Build()},
-		"key of another marker with its value":     {pod: pod("other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
-		"key of another marker with the old value": {pod: pod("1").Build(), others: []v1alpha1.PodProbeMarker{*other}, remains: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
-			markers := plan.NewCompiler().All(append(tc.others, *deleted))
-			v := view.New(tc.pod, markers, view.PlaceUnknown, npp, view.Options{Defaults: plan.KubernetesDefaults()})
-			remains, err := hasRemains(v, declared(deleted))
-			if err != nil || remains != tc.remains {
-				t.Errorf("remains: %t, error %v; want %t", remains, err, tc.remains)
-			}
-		})
-	}
-}
-
-func TestContains(t *testing.T) {
-	marker := builders.Marker("ns", "web").Build()
-	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
-		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
-			Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}},
-		}}}
-	}
-	cases := map[string]struct {
-		spec *v1alpha1.NodePodProbeSpec
-		want bool
-	}{
-		"probe of the marker":          {spec: spec("ns", "web#p"), want: true},
-		"marker of another namespace":  {spec: spec("other", "web#p")},
-		"marker name with prefix":      {spec: spec("ns", "my-web#p")},
-		"marker name with suffix":      {spec: spec("ns", "web-2#p")},
-		"probe with the marker's name": {spec: spec("ns", "my#web")},
-		"no pods":                      {spec: &v1alpha1.NodePodProbeSpec{}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := contains(tc.spec, marker); got != tc.want {
-				t.Errorf("contains = %t, want %t", got, tc.want)
-			}
-		})
 	}
 }

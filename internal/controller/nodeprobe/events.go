@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,8 +30,9 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, concurrency,
 		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchSelected)),
-		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()))
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchNodes)),
+		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()),
+		r.Inbox.Source())
 }
 
 // touch opens or extends the node's burst and enqueues the node for when it may be due.
@@ -88,10 +90,11 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 	}
 }
 
-// touchSelected touches the nodes of the pods that match the marker's selector.
-func (r *Reconciler) touchSelected(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
+// touchNodes touches the nodes of the pods that match the marker's selector, and those whose
+// plan has a probe of the marker: the pods may have changed their labels since.
+func (r *Reconciler) touchNodes(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
 	pods := r.lookup.SelectedPods(ctx, marker)
-	nodes := sets.New[string]()
+	nodes := sets.New(r.lookup.Planned(ctx, client.ObjectKeyFromObject(marker))...)
 	for i := range pods {
 		nodes.Insert(pods[i].Spec.NodeName)
 	}
@@ -114,6 +117,7 @@ func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.No
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
 			r.recent.Forget(e.Object.Name)
+			r.Refusals.Note(client.ObjectKeyFromObject(e.Object), nil)
 			r.touch(q, e.Object.Name, afterPod())
 		},
 	}

@@ -52,6 +52,10 @@ type Options struct {
 	Plans Plans
 	// Recorder records events on nodes.
 	Recorder record.EventRecorder
+	// Inbox receives nodes from other controllers.
+	Inbox *controller.Inbox
+	// Refusals remembers the nodes whose plan cannot be written.
+	Refusals *controller.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
@@ -172,6 +176,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	} else {
 		err = r.replace(ctx, npp, spec)
 	}
+	r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 	if errors.Is(err, apply.ErrTooLarge) {
 		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
 			corev1.EventTypeWarning, eventPlanTooLarge,

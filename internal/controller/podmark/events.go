@@ -6,6 +6,7 @@ package podmark
 import (
 	"context"
 	"errors"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -32,6 +33,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.reportEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueSelected)),
+		r.Inbox.Source(),
 	}
 	if r.Reader.Serverless {
 		sources = append(sources, source.Kind(informers, gather.NewNode(), r.nodeEvents()))
@@ -84,13 +86,15 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if reported {
 				r.arrivals.note(client.ObjectKeyFromObject(e.ObjectNew), r.Now())
 			}
-			if reported || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) || !sameMarks(e.ObjectOld, e.ObjectNew) {
+			if reported || relabelled(e.ObjectOld, e.ObjectNew) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
+				!sameMarks(e.ObjectOld, e.ObjectNew) {
 				controller.Enqueue(q, client.ObjectKeyFromObject(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], _ controller.Queue) {
 			r.recent.Forget(client.ObjectKeyFromObject(e.Object))
 			r.arrivals.take(client.ObjectKeyFromObject(e.Object))
+			r.Refusals.Note(client.ObjectKeyFromObject(e.Object), nil)
 		},
 	}
 }
@@ -99,6 +103,13 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 // become virtual nodes or cease to be virtual nodes.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)
+}
+
+// relabelled reports whether the labels of a pod with marks changed. Such a pod is enqueued
+// whether or not a marker matches it, because the marker whose marks it has may be gone, or may
+// have another selector, when the event is handled.
+func relabelled(before, after *corev1.Pod) bool {
+	return mark.Entry(after.ManagedFields) != nil && !maps.Equal(before.Labels, after.Labels)
 }
 
 // sameMarks reports whether both versions of the pod have the same marks, and the same keys

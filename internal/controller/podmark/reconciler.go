@@ -42,6 +42,10 @@ type Options struct {
 	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
+	// Inbox receives pods from other controllers.
+	Inbox *controller.Inbox
+	// Refusals remembers the pods that cannot be written.
+	Refusals *controller.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
@@ -109,11 +113,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if pod == nil {
 		r.recent.Forget(request.NamespacedName)
+		r.Refusals.Note(request.NamespacedName, nil)
 		return reconcile.Result{}, nil
 	}
 	change, err := r.compare(ctx, pod)
-	if err != nil || change.isEmpty() {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if change.isEmpty() {
+		r.Refusals.Note(request.NamespacedName, nil)
+		return reconcile.Result{}, nil
 	}
 	if err := r.apply(ctx, pod, change); err != nil {
 		if reported {
@@ -163,14 +172,17 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		r.recent.Forget(key)
+		r.Refusals.Note(key, nil)
 		r.Metrics.MarksApplied(metrics.MarkGone)
 		return nil
 	case errors.Is(err, apply.ErrOutdated):
 		return err
 	case err != nil:
+		r.Refusals.Note(key, err)
 		r.Metrics.MarksApplied(metrics.MarkFailed)
 		return err
 	}
+	r.Refusals.Note(key, nil)
 	r.recent.Wrote(key, pod.UID, version, change.desired)
 	r.Metrics.MarksApplied(metrics.MarkWritten)
 	change.log(log.FromContext(ctx).V(logging.Writes))

@@ -28,7 +28,8 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	return controller.Add(mgr, "serverless", controller.SubjectPod, r, concurrency,
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
-		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespacePods)))
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespacePods)),
+		r.Inbox.Source())
 }
 
 // podEvents returns a handler that enqueues new pods, and pods whose annotations may have to

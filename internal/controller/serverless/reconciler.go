@@ -37,6 +37,8 @@ type Options struct {
 	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
+	// Inbox receives pods from other controllers.
+	Inbox *controller.Inbox
 }
 
 // Reconciler sets the annotations of one pod at a time.

@@ -111,6 +111,21 @@ func (r Reader) NodePodProbe(ctx context.Context, node string) (*v1alpha1.NodePo
 	return get(ctx, r.Client, types.NamespacedName{Name: node}, "NodePodProbe", &v1alpha1.NodePodProbe{})
 }
 
+// Planned returns the nodes whose plan has a probe of the marker.
+func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]string, error) {
+	var plans v1alpha1.NodePodProbeList
+	if err := r.Client.List(ctx, &plans); err != nil {
+		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	var nodes []string
+	for i := range plans.Items {
+		if plan.Contains(&plans.Items[i].Spec, marker) {
+			nodes = append(nodes, plans.Items[i].Name)
+		}
+	}
+	return nodes, nil
+}
+
 // LivePod returns the pod, or nil if there is none or it is ending.
 func (r Reader) LivePod(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
 	pod, err := get(ctx, r.Client, name, "pod", &corev1.Pod{})

@@ -1,0 +1,102 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marker
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestRemains(t *testing.T) {
+	const entry = `{"f:metadata":{"f:labels":{"f:web":{},"f:stray":{}}}}`
+	pod := func() *builders.PodBuilder {
+		return builders.Pod("ns", "a").Label("app", "game").ManagedFields("seamark", "status", entry)
+	}
+	other := builders.Marker("ns", "other").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "other")).Build()
+	npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+		UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "other#p", State: v1alpha1.ProbeSucceeded}},
+	}}}}
+	web := []mark.Key{mark.Label("web")}
+	cases := map[string]struct {
+		pod    *corev1.Pod
+		others []v1alpha1.PodProbeMarker
+		want   remains
+	}{
+		"mark is on the pod":                       {pod: pod().Label("web", "1").Build(), want: remains{marks: web}},
+		"mark is removed":                          {pod: pod().Build()},
+		"key without a marker":                     {pod: pod().Label("stray", "1").Build()},
+		"mark and a key without a marker":          {pod: pod().Label("web", "1").Label("stray", "1").Build(), want: remains{marks: web}},
+		"key of another marker with its value":     {pod: pod().Label("web", "other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
+		"key of another marker with the old value": {pod: pod().Label("web", "1").Build(), others: []v1alpha1.PodProbeMarker{*other}, want: remains{marks: web}},
+		"probes handed to a provider": {
+			pod:  pod().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").Build(),
+			want: remains{handedOver: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
+			markers := plan.NewCompiler().All(append(tc.others, *deleted))
+			v := view.New(tc.pod, markers, view.PlaceUnknown, npp, view.Options{Defaults: plan.KubernetesDefaults()})
+			got, err := remainsOf(v, "web", declared(deleted))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(remains{})); diff != "" {
+				t.Errorf("remains (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBlockage(t *testing.T) {
+	const denied = `pods "b" is forbidden: denied.`
+	block := func(b blockage) blockage {
+		b.namespace, b.marker = "ns", "web"
+		return b
+	}
+	pods := blockers{}.with("c", denied).with("b", denied).with("a", "")
+	const onPods = `MarksRemoved False WriteFailed: Pods still have marks of the marker (3, such as b). ` +
+		`The last write to pod b failed: pods "b" is forbidden: denied.`
+	cases := map[string]struct {
+		blockage blockage
+		want     string
+	}{
+		"pods, no write failed": {
+			blockage: block(blockage{pods: blockers{}.with("b", "").with("a", "")}),
+			want:     "MarksRemoved False Remaining: Pods still have marks of the marker (2, such as a).",
+		},
+		"failed writes": {blockage: block(blockage{pods: pods}), want: onPods},
+		"plans": {
+			blockage: block(blockage{nodes: blockers{}.with("n", "too large")}),
+			want: "MarksRemoved False WriteFailed: Plans of nodes still have probes of the marker (1, such as n). " +
+				"The last write to the plan of node n failed: too large.",
+		},
+		"advice": {
+			blockage: block(blockage{pods: pods, advise: true, marks: []mark.Key{
+				mark.Annotation("cost"), mark.ConditionType("x/idle"), mark.Label("busy"), mark.Label("idle"),
+			}}),
+			want: onPods + " No progress for more than 1m0s. Allow seamark-manager to patch pods/status, or remove the marks yourself: " +
+				"kubectl annotate pod b -n ns cost-; " +
+				`kubectl patch pod b -n ns --subresource=status -p '{"status":{"conditions":[{"type":"x/idle","$patch":"delete"}]}}'; ` +
+				"kubectl label pod b -n ns busy- idle-. To delete the marker without waiting: " +
+				`kubectl patch podprobemarker web -n ns --type=merge -p '{"metadata":{"finalizers":null}}'.`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, words(tc.blockage.finding().Condition)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

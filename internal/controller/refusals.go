@@ -1,0 +1,58 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Refusals remembers the objects whose last write failed, so that a controller that waits for
+// the writes of another one can report why they do not happen. Pods are named by namespace and
+// name, nodes by name only. It is safe for concurrent use. The zero value is ready for use, and a
+// nil Refusals remembers nothing.
+type Refusals struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]string
+}
+
+// Note remembers why the last write of the object failed. A nil error forgets the object, because
+// its last write succeeded or it no longer exists.
+func (r *Refusals) Note(object types.NamespacedName, err error) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.by, object)
+		return
+	}
+	if r.by == nil {
+		r.by = make(map[types.NamespacedName]string)
+	}
+	r.by[object] = reason(err)
+}
+
+// Of returns why the last write of the object failed, or an empty string if it did not fail.
+func (r *Refusals) Of(object types.NamespacedName) string {
+	if r == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.by[object]
+}
+
+// reason returns the message of the API server, or the whole error if it did not answer.
+func reason(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return err.Error()
+}
