@@ -90,6 +90,7 @@ type Agent struct {
 	follower *follower
 	reporter *reporter
 	worker   *worker.Worker
+	commands *exec.Prober
 	tracker  *cri.Tracker
 
 	// synced reports whether all containers of the node are known.
@@ -111,9 +112,9 @@ func New(options Options) (*Agent, error) {
 	}
 	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
 	a.reporter = newReporter(client, options.ReportInterval, options.Metrics, options.Log.WithName("report"))
-	commands := exec.New(options.Runtime, options.ExecConcurrency, options.Metrics.Waited)
+	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
 	a.worker = worker.New(worker.Options{
-		Prober:  probers.New(commands, options.Version),
+		Prober:  probers.New(a.commands, options.Version),
 		Sink:    a.reporter,
 		Observe: a.observe,
 		Rand:    options.Rand,
@@ -122,7 +123,7 @@ func New(options Options) (*Agent, error) {
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
-		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: commands.Queued,
+		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, Unended: a.commands.Unended,
 	})
 	return a, nil
 }
@@ -198,6 +199,7 @@ func resultOf(run worker.Run) agentmetrics.Result {
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(logr.NewContext(ctx, a.options.Log))
 	defer cancel(nil)
+	defer a.commands.Close()
 
 	// Reports and events continue after ctx ends, so that the last states are written.
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -13,6 +13,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
@@ -24,6 +25,8 @@ type loop struct {
 	*Runner
 	keeper *process.Keeper
 	worker *worker.Worker
+	// commands runs the commands of exec probes.
+	commands *exec.Prober
 
 	schedule   *schedule
 	changes    *changes
@@ -46,8 +49,9 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 	if err := listeners.check(r.pods.list, r.markers); err != nil {
 		return nil, err
 	}
+	l.commands = exec.New(execs, configv1alpha1.DefaultExecConcurrency, nil)
 	l.worker = worker.New(worker.Options{
-		Prober:  newProbers(execs, listeners, configv1alpha1.DefaultExecConcurrency, r.options.Version),
+		Prober:  newProbers(l.commands, execs, listeners, r.options.Version),
 		Sink:    sink{l},
 		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
 		// A local run has too few probes to need the random delay of a machine that boots.
@@ -90,7 +94,10 @@ func (l *loop) run(ctx context.Context) error {
 		cancel()
 		running.Wait()
 	}()
-	running.Go(func() { l.worker.Run(inner) })
+	running.Go(func() {
+		defer l.commands.Close()
+		l.worker.Run(inner)
+	})
 	running.Go(func() { l.containers.serveHooks(inner) })
 	l.worker.ContainersSynced()
 	l.inbox.Post(l.begin)

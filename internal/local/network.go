@@ -18,9 +18,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
-// newProbers returns the probers of a run. Commands run in the containers of execs.
-func newProbers(execs *execs, listeners *listeners, concurrency int, version string) probe.Set {
-	set := probers.New(exec.New(execs, concurrency, nil), version)
+// newProbers returns the probers of a run. Commands run with commands, in the containers of execs.
+func newProbers(commands *exec.Prober, execs *execs, listeners *listeners, version string) probe.Set {
+	set := probers.New(commands, version)
 	for handler, prober := range set {
 		if handler != probe.HandlerExec {
 			set[handler] = networkProber{prober, execs.runs, listeners.foreign}

@@ -33,6 +33,9 @@ type Outcome struct {
 	Success bool
 	// TimedOut reports whether the probe failed because it exceeded its timeout.
 	TimedOut bool
+	// NotEnded reports whether the command did not run because the runtime has not ended an
+	// earlier run. TimedOut is then also set.
+	NotEnded bool
 	// Message is the output or error, valid UTF-8 of at most MaxMessageBytes.
 	Message string
 }
@@ -53,11 +56,26 @@ type Target struct {
 	// ContainerID is the runtime's ID of the container. Only exec probes need it. It
 	// changes with every restart, so the caller sets it before each run.
 	ContainerID string
+	// Owner is whom the run belongs to. Only exec probes need it.
+	Owner Owner
+	// Started is called when an exec probe starts to run, after the wait for a free slot. It
+	// may be nil.
+	Started func()
 
 	Exec *Exec
 	HTTP *HTTP
 	TCP  *TCP
 	GRPC *GRPC
+}
+
+// Owner is the namespace, pod and probe that a run belongs to. Exec slots are shared by it.
+type Owner struct {
+	// Namespace is the namespace of the pod.
+	Namespace string
+	// Pod is the UID of the pod.
+	Pod string
+	// Probe is unique within the pod.
+	Probe string
 }
 
 // Exec is a command to run in the container.

@@ -21,8 +21,8 @@ type Problem struct {
 }
 
 // Troubled records a problem that prevents a current result. It changes neither the state
-// nor the streak. The next outcome clears the problem, as does an edit of the probe, a new
-// run of the container, or its end.
+// nor the streak. An edit of the probe, a new run of the container, or its end clears the
+// problem.
 func (e *Evaluator) Troubled(now time.Time, reason v1alpha1.ProbeErrorReason, message string) {
 	since := now
 	if e.state.Problem.Reason == reason {
@@ -30,3 +30,6 @@ func (e *Evaluator) Troubled(now time.Time, reason v1alpha1.ProbeErrorReason, me
 	}
 	e.state.Problem = Problem{Reason: reason, Message: message, Since: since}
 }
+
+// Untroubled clears the problem.
+func (e *Evaluator) Untroubled() { e.state.Problem = Problem{} }

@@ -30,7 +30,8 @@ func TestProblem(t *testing.T) {
 		"different reason": {func(e *streak.Evaluator, now time.Time) {
 			e.Troubled(now, v1alpha1.ProbeNotEnded, "open")
 		}, streak.Problem{Reason: v1alpha1.ProbeNotEnded, Message: "open", Since: start.Add(2 * time.Second)}},
-		"outcome": {next: func(e *streak.Evaluator, now time.Time) { e.Outcome(now, probe.Outcome{}) }},
+		"outcome": {func(e *streak.Evaluator, now time.Time) { e.Outcome(now, probe.Outcome{}) }, problem},
+		"cleared": {next: func(e *streak.Evaluator, _ time.Time) { e.Untroubled() }},
 		"container ended": {next: func(e *streak.Evaluator, now time.Time) {
 			e.ContainerChanged(now, streak.ContainerRun{ID: "c1", StartedAt: start})
 		}},

@@ -117,7 +117,7 @@ func New(policy Policy, notBefore time.Time) *Evaluator {
 // Restore returns the evaluator of a probe whose state was reported before an agent
 // restart. The probe keeps the state until its first transition.
 func Restore(policy Policy, notBefore time.Time, state State) *Evaluator {
-	return &Evaluator{policy: policy, notBefore: notBefore, state: state, restored: state.State != ""}
+	return &Evaluator{policy: policy, notBefore: notBefore, state: state, restored: state.State != "" || state.Problem.Reason != ""}
 }
 
 // State returns the current state.
@@ -153,7 +153,6 @@ func (e *Evaluator) Outcome(now time.Time, outcome probe.Outcome) (Transition, b
 	if !e.container.Running {
 		return Transition{}, false
 	}
-	e.state.Problem = Problem{}
 	if e.count > 0 && e.last == outcome.Success {
 		e.count++
 	} else {

@@ -66,6 +66,9 @@ type bench struct {
 
 	changes  []string
 	observed int
+	// problems are the changes of problems, troubled the present ones by probe.
+	problems []string
+	troubled map[string]v1alpha1.ProbeErrorReason
 }
 
 // ProbeChanged records transitions: time, name and states.
@@ -74,6 +77,7 @@ func (b *bench) ProbeChanged(change worker.Change) {
 	if change.Pod != podName() {
 		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
 	}
+	b.problem(change)
 	if transition == nil {
 		return
 	}
@@ -104,7 +108,7 @@ func newBench(t *testing.T, spread float64) *bench {
 // newBenchWith starts a worker with a wrapped prober.
 func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &bench{t: t, cancel: cancel, done: make(chan struct{}), prober: &prober{
+	b := &bench{t: t, troubled: map[string]v1alpha1.ProbeErrorReason{}, cancel: cancel, done: make(chan struct{}), prober: &prober{
 		start:    time.Now(),
 		runs:     map[string][]string{},
 		inFlight: map[string]int{},

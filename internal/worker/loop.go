@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
@@ -43,6 +44,10 @@ type flight struct {
 	cancel context.CancelFunc
 	// stale is set if the result no longer applies.
 	stale bool
+	// began is when the run was due. waiting is set until it has an exec slot, and late if it
+	// had none for lateAfter periods.
+	began         time.Time
+	waiting, late bool
 }
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
@@ -172,10 +177,13 @@ func (l *loop) discard(key probeid.Key) {
 }
 
 // enqueue updates the position of a probe in the queue. It removes the probe while it is
-// not due or has a run in flight.
+// not due or has a run in flight, except for a run that can become late.
 func (l *loop) enqueue(e *entry) {
 	due, ok := e.evaluator.Due()
-	if _, busy := l.inFlight[e.task.Key]; !ok || busy {
+	if f, busy := l.inFlight[e.task.Key]; busy {
+		due, ok = f.lateAt(e.task.Policy.Period)
+	}
+	if !ok {
 		l.queue.remove(e)
 		return
 	}
@@ -196,6 +204,10 @@ func (l *loop) startDue(ctx context.Context) {
 	now := time.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
 		l.queue.remove(e)
+		if f, busy := l.inFlight[e.task.Key]; busy {
+			l.late(now, e, f)
+			continue
+		}
 		e.evaluator.Begin(now)
 		if e.task.Target.Handler == "" {
 			l.enqueue(e)
@@ -208,10 +220,13 @@ func (l *loop) startDue(ctx context.Context) {
 // start runs a probe once, in its own goroutine.
 func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel}
+	f := &flight{cancel: cancel, began: now, waiting: e.task.Target.Handler == probe.HandlerExec}
 	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
 	target.ContainerID = e.evaluator.Container().ID
+	target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
+	target.Started = func() { l.post(func(time.Time) { f.waiting = false }) }
 	l.inFlight[key] = f
+	l.enqueue(e)
 	go func() {
 		outcome, err := l.options.Prober.Probe(ctx, target)
 		cancelled := ctx.Err() != nil
@@ -231,8 +246,9 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	if f.stale || !planned || cancelled {
 		return
 	}
-	if run.Err != nil {
+	if l.updateProblem(now, e, f, run); run.Err != nil {
 		l.options.Observe(run)
+		l.announce(e, nil)
 		return
 	}
 	transition, changed := e.evaluator.Outcome(now, run.Outcome)

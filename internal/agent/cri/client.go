@@ -114,8 +114,13 @@ func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (strin
 // runtime ends the command after the timeout, rounded up to whole seconds. The error wraps
 // context.DeadlineExceeded if the command timed out: if the runtime reports it, or if ctx
 // reaches its deadline while the runtime executes the command. It does not if the call never
-// reached the runtime, because that is no result of the command.
+// reached the runtime, because that is no result of the command: then it has a method
+// Unavailable that returns true.
 func (c *Client) ExecSync(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error) {
+	if err := c.reach(ctx, timeout); err != nil {
+		// The end of ctx is not a timeout of the command.
+		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
+	}
 	var runtime peer.Peer
 	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: containerID,
@@ -125,13 +130,38 @@ func (c *Client) ExecSync(ctx context.Context, containerID string, command []str
 	switch {
 	case err == nil:
 		return response.GetStdout(), response.GetStderr(), response.GetExitCode(), nil
+	case status.Code(err) == codes.Unavailable:
+		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, unavailableError{err})
 	case status.Code(err) != codes.DeadlineExceeded && !expired(ctx):
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
 	case runtime.Addr == nil:
-		return nil, nil, 0, fmt.Errorf("exec in container %s: container runtime is unreachable: %w", containerID, err)
+		return nil, nil, 0, fmt.Errorf("exec in container %s: container runtime is unreachable: %w", containerID, unavailableError{err})
 	default:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w: %s", containerID, context.DeadlineExceeded, status.Convert(err).Message())
 	}
+}
+
+// unavailableError is the error of a call that the runtime did not answer.
+type unavailableError struct{ error }
+
+// Unavailable reports that the error is not the answer of the runtime.
+func (unavailableError) Unavailable() bool { return true }
+
+// Unwrap returns the error of the call.
+func (e unavailableError) Unwrap() error { return e.error }
+
+// reach waits while the client connects to the runtime. A call that waits for the connection
+// cannot be distinguished from one that the runtime does not end.
+func (c *Client) reach(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for state := c.conn.GetState(); state == connectivity.Idle || state == connectivity.Connecting; state = c.conn.GetState() {
+		c.conn.Connect()
+		if !c.conn.WaitForStateChange(ctx, state) {
+			return unavailableError{errors.New("container runtime is unreachable")}
+		}
+	}
+	return nil
 }
 
 // expired reports whether the deadline of ctx has passed. The runtime has the same deadline,

@@ -39,6 +39,7 @@ type Metrics struct {
 	probes          *prometheus.CounterVec
 	duration        *prometheus.HistogramVec
 	queueWait       prometheus.Histogram
+	unended         prometheus.Counter
 	transitions     *prometheus.CounterVec
 	reports         *prometheus.CounterVec
 	reportSize      prometheus.Histogram
@@ -68,6 +69,10 @@ func New(registry prometheus.Registerer) *Metrics {
 		queueWait: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "seamark_agent_exec_queue_wait_seconds",
 			Help: "Time that exec probes wait for a free exec slot.", Buckets: runBuckets(),
+		}),
+		unended: factory.NewCounter(prometheus.CounterOpts{
+			Name: "seamark_agent_exec_unended_total",
+			Help: "Exec probe runs that the container runtime had not ended one second after their timeout.",
 		}),
 		transitions: counters("seamark_agent_transitions_total", "Probe state transitions by new state.", "state"),
 		reports: counters("seamark_agent_report_writes_total",
@@ -117,6 +122,9 @@ type Now struct {
 	Planned, Generation func() int64
 	// Queued returns the number of exec probes that wait for a free exec slot.
 	Queued func() int
+	// Unended returns the number of runs that were given up and that the runtime has not
+	// ended.
+	Unended func() int
 }
 
 // Watch creates the metrics that are read at each scrape, and the one with the constant
@@ -133,6 +141,8 @@ func (m *Metrics) Watch(node, version string, now Now) {
 		func() float64 { return float64(now.Generation()) })
 	gauge("seamark_agent_exec_queue_length", "Exec probes that wait for a free exec slot.", nil,
 		func() float64 { return float64(now.Queued()) })
+	gauge("seamark_agent_exec_unended_runs", "Exec probe runs that were given up and that the container runtime has not ended yet.", nil,
+		func() float64 { return float64(now.Unended()) })
 }
 
 // Probed counts a probe run.
@@ -143,6 +153,9 @@ func (m *Metrics) Probed(handler probe.Handler, result Result, took time.Duratio
 
 // Waited records how long an exec probe waited for a free exec slot.
 func (m *Metrics) Waited(d time.Duration) { m.queueWait.Observe(d.Seconds()) }
+
+// Unended counts a run that the runtime had not ended when it was given up.
+func (m *Metrics) Unended() { m.unended.Inc() }
 
 // Changed counts a transition to a state.
 func (m *Metrics) Changed(state string) { m.transitions.WithLabelValues(state).Inc() }

@@ -22,7 +22,7 @@ func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	registry := prometheus.NewPedanticRegistry()
 	m := agent.New(registry)
 	number := func(n int64) func() int64 { return func() int64 { return n } }
-	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: func() int { return 3 }})
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: func() int { return 3 }, Unended: func() int { return 2 }})
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
@@ -36,6 +36,7 @@ func TestMetrics(t *testing.T) {
 	m.Reported(5000, errors.New("unavailable"))
 	m.EventWritten(nil)
 	m.Waited(time.Second)
+	m.Unended()
 	const want = `
 # HELP seamark_agent_events_total Events written for pods by result: success, or error if the API server rejected the event.
 # TYPE seamark_agent_events_total counter
@@ -44,6 +45,12 @@ seamark_agent_events_total{result="success"} 1
 # HELP seamark_agent_exec_queue_length Exec probes that wait for a free exec slot.
 # TYPE seamark_agent_exec_queue_length gauge
 seamark_agent_exec_queue_length 3
+# HELP seamark_agent_exec_unended_runs Exec probe runs that were given up and that the container runtime has not ended yet.
+# TYPE seamark_agent_exec_unended_runs gauge
+seamark_agent_exec_unended_runs 2
+# HELP seamark_agent_exec_unended_total Exec probe runs that the container runtime had not ended one second after their timeout.
+# TYPE seamark_agent_exec_unended_total counter
+seamark_agent_exec_unended_total 1
 # HELP seamark_agent_info Node and version of the agent; always 1.
 # TYPE seamark_agent_info gauge
 seamark_agent_info{node="node-1",version="v1"} 1

@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package exec runs exec probes through the container runtime, a bounded number at a
-// time. It evaluates results as the kubelet does.
+// time, which namespaces and pods share fairly. It evaluates results as the kubelet does.
+//
+// A runtime may never end a run, for example because a process that the command started
+// keeps its output open. Such a run gives its slot back after the timeout, and the command
+// does not run again until the runtime has ended the run, or after a long delay.
 package exec
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/seamark-dev/seamark/internal/probe"
 )
@@ -24,75 +25,147 @@ const overrun = time.Second
 // Runner runs a command in a container.
 type Runner interface {
 	// ExecSync runs the command and returns its output and exit code. If the command
-	// exceeds the timeout, or ctx its deadline during the call, the error wraps
-	// context.DeadlineExceeded. Any other error leaves the result unknown.
+	// exceeds the timeout, the error wraps context.DeadlineExceeded. Any other error leaves
+	// the result unknown. ExecSync returns when the runtime has ended the run, however long
+	// that takes, or when ctx ends.
 	ExecSync(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
 }
 
+// Observer receives what happens to runs. It is called from many goroutines at once.
+type Observer interface {
+	// Waited receives the time that a run spent in the queue.
+	Waited(d time.Duration)
+	// Unended receives a run that the runtime had not ended when it was given up.
+	Unended()
+}
+
 // Prober runs commands in containers. It has a fixed number of slots; commands that find
-// no free slot wait in the order of their arrival.
+// no free slot wait.
 type Prober struct {
-	runner Runner
-	slots  *semaphore.Weighted
-	waited func(time.Duration)
-	queued atomic.Int64
+	runner   Runner
+	observer Observer
+	gate     gate
+	unended  unended
+	// lifetime ends when the prober is closed.
+	lifetime context.Context
+	stop     context.CancelFunc
 }
 
 var _ probe.Prober = (*Prober)(nil)
 
-// New returns a prober that runs at most concurrency commands at a time, at least one.
-// Unless waited is nil, the prober calls it with the time that each command spent in the
-// queue, from many goroutines at once.
-func New(runner Runner, concurrency int, waited func(time.Duration)) *Prober {
-	return &Prober{
-		runner: runner,
-		slots:  semaphore.NewWeighted(int64(max(concurrency, 1))),
-		waited: waited,
+// New returns a prober that runs at most concurrency commands at a time, at least one. The
+// observer may be nil. The caller must close the prober.
+func New(runner Runner, concurrency int, observer Observer) *Prober {
+	p := &Prober{
+		runner:   runner,
+		observer: observer,
+		gate:     gate{slots: newSlots(max(concurrency, 1))},
+		unended:  unended{by: map[runID]*backlog{}},
 	}
+	p.lifetime, p.stop = context.WithCancel(context.Background())
+	return p
 }
 
+// Close cancels all runs, including those that were given up.
+func (p *Prober) Close() { p.stop() }
+
 // Queued returns how many probes are waiting for a free slot.
-func (p *Prober) Queued() int { return int(p.queued.Load()) }
+func (p *Prober) Queued() int { return p.gate.queued() }
+
+// Unended returns how many runs were given up and have not been ended by the runtime.
+func (p *Prober) Unended() int { return p.unended.count() }
 
 // Probe waits for a free slot, which does not count against the timeout, and runs the
 // command once. Exit code 0 is success. The message is the command's output, stdout before
 // stderr, for any exit code. A timeout is a failure. If the runtime cannot run the command
 // at all, the result is unknown and Probe returns an error, as the kubelet does: because
 // the container is stopping, the connection is lost or the program does not exist.
+//
+// While the runtime has not ended the last run of the command, Probe does not run it again:
+// the outcome is another timeout with NotEnded set.
 func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
-	if err := p.acquire(ctx); err != nil {
+	id := idOf(target)
+	if p.unended.blocked(time.Now(), id) {
+		outcome := timedOut(target, nil, nil)
+		outcome.NotEnded = true
+		return outcome, nil
+	}
+	slot, err := p.acquire(ctx, target.Owner)
+	if err != nil {
 		return probe.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
 	}
-	defer p.slots.Release(1)
-
-	runCtx, cancel := context.WithTimeout(ctx, target.Timeout+overrun)
-	defer cancel()
-	stdout, stderr, exitCode, err := p.runner.ExecSync(runCtx, target.ContainerID, target.Exec.Command, target.Timeout)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
-	case errors.Is(err, context.DeadlineExceeded):
-		reason := fmt.Appendf(nil, "timed out after %s", target.Timeout)
-		return probe.Outcome{TimedOut: true, Message: probe.Message(reason, stdout, stderr)}, nil
-	case err != nil:
-		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, err)
+	defer p.gate.release(slot)
+	if target.Started != nil {
+		target.Started()
 	}
-	return evaluate(stdout, stderr, exitCode), nil
+	return p.run(ctx, id, target)
 }
 
 // acquire waits for a free slot. The error is the cause of the end of ctx.
-func (p *Prober) acquire(ctx context.Context) error {
+func (p *Prober) acquire(ctx context.Context, owner probe.Owner) (*ticket, error) {
 	start := time.Now()
-	p.queued.Add(1)
-	err := p.slots.Acquire(ctx, 1)
-	p.queued.Add(-1)
-	if p.waited != nil {
-		p.waited(time.Since(start))
+	slot, err := p.gate.acquire(ctx, owner)
+	if p.observer != nil {
+		p.observer.Waited(time.Since(start))
 	}
-	if err != nil {
-		return context.Cause(ctx)
+	return slot, err
+}
+
+// result is what ExecSync returned.
+type result struct {
+	stdout, stderr []byte
+	exitCode       int32
+	err            error
+}
+
+// run runs the command, and gives the run up if the runtime does not end it.
+func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.Outcome, error) {
+	callCtx, cancel := context.WithCancel(p.lifetime)
+	results := make(chan result, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer cancel()
+		defer close(ended)
+		var r result
+		r.stdout, r.stderr, r.exitCode, r.err = p.runner.ExecSync(callCtx, target.ContainerID, target.Exec.Command, target.Timeout)
+		results <- r
+	}()
+	limit := time.NewTimer(target.Timeout + overrun)
+	defer limit.Stop()
+	select {
+	case r := <-results:
+		return r.outcome(target)
+	case <-ctx.Done():
+		cancel()
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
+	case <-limit.C:
 	}
-	return nil
+	over := p.unended.add(time.Now(), id)
+	go func() {
+		<-ended
+		over()
+	}()
+	if p.observer != nil {
+		p.observer.Unended()
+	}
+	return timedOut(target, nil, nil), nil
+}
+
+// outcome evaluates a run that has ended.
+func (r result) outcome(target probe.Target) (probe.Outcome, error) {
+	switch {
+	case errors.Is(r.err, context.DeadlineExceeded):
+		return timedOut(target, r.stdout, r.stderr), nil
+	case r.err != nil:
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, r.err)
+	}
+	return evaluate(r.stdout, r.stderr, r.exitCode), nil
+}
+
+// timedOut returns the outcome of a run that exceeded its timeout.
+func timedOut(target probe.Target, stdout, stderr []byte) probe.Outcome {
+	reason := fmt.Appendf(nil, "timed out after %s", target.Timeout)
+	return probe.Outcome{TimedOut: true, Message: probe.Message(reason, stdout, stderr)}
 }
 
 // evaluate returns the outcome of a command that has exited.

@@ -37,6 +37,13 @@ func target(containerID string) probe.Target {
 	}
 }
 
+// open returns a prober that is closed when the test ends.
+func open(t *testing.T, runner exec.Runner, concurrency int, observer exec.Observer) *exec.Prober {
+	prober := exec.New(runner, concurrency, observer)
+	t.Cleanup(prober.Close)
+	return prober
+}
+
 // result returns a runner that returns immediately.
 func result(stdout, stderr string, exitCode int32, err error) runner {
 	return func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
@@ -65,7 +72,7 @@ func TestProbeEvaluatesResult(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := exec.New(tc.runner, 1, nil).Probe(t.Context(), target("c1"))
+			got, err := open(t, tc.runner, 1, nil).Probe(t.Context(), target("c1"))
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
@@ -83,7 +90,7 @@ func TestProbePassesTheTarget(t *testing.T) {
 		gotID, gotTimeout = id, timeout
 		return nil, nil, 0, nil
 	}
-	if _, err := exec.New(runner(run), 1, nil).Probe(t.Context(), target("c1")); err != nil {
+	if _, err := open(t, runner(run), 1, nil).Probe(t.Context(), target("c1")); err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
 	if gotID != "c1" || gotTimeout != time.Second {
@@ -93,7 +100,7 @@ func TestProbePassesTheTarget(t *testing.T) {
 
 func TestProbeCannotTell(t *testing.T) {
 	lost := errors.New("connection lost")
-	if got, err := exec.New(result("", "", 0, lost), 1, nil).Probe(t.Context(), target("c1")); !errors.Is(err, lost) {
+	if got, err := open(t, result("", "", 0, lost), 1, nil).Probe(t.Context(), target("c1")); !errors.Is(err, lost) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, lost)
 	}
 }
@@ -101,7 +108,7 @@ func TestProbeCannotTell(t *testing.T) {
 func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		prober := exec.New(hang(), 1, nil)
+		prober := open(t, hang(), 1, nil)
 		got, err := prober.Probe(t.Context(), target("c1"))
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
@@ -125,15 +132,15 @@ func hang() runner {
 
 func TestProbeEndsWithItsContext(t *testing.T) {
 	stopping := errors.New("agent stops")
-	for name, slots := range map[string]int{"running": 2, "waiting": 1} {
+	for name, slots := range map[string]int{"running": 4, "waiting": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
-				prober := exec.New(hang(), slots, nil)
+				prober := open(t, hang(), slots, nil)
 				errs := make(chan error, 2)
-				for range 2 {
+				for i := range 2 {
 					go func() {
-						_, err := prober.Probe(ctx, target("c1"))
+						_, err := prober.Probe(ctx, owned("games", fmt.Sprint("pod", i), "probe"))
 						errs <- err
 					}()
 				}
@@ -153,7 +160,8 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 // queue is not part of the timeout.
 func TestProbesRunInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const probes, slots, each = 7, 2, 900 * time.Millisecond
+		const probes, slots, each = 7, 3, 900 * time.Millisecond
+		const atOnce = 2 // the share of one namespace
 		log := queueLog{start: time.Now(), began: map[string]time.Duration{}}
 		run := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
 			log.enter(id)
@@ -165,14 +173,16 @@ func TestProbesRunInOrderOfArrival(t *testing.T) {
 				return nil, nil, 0, nil
 			}
 		}
-		prober := exec.New(runner(run), slots, log.wait)
+		prober := open(t, runner(run), slots, &log)
 		outcomes := make(chan probe.Outcome, probes)
 		want := map[string]time.Duration{}
 		for i := range probes {
 			id := fmt.Sprint("c", i)
-			want[id] = time.Duration(i/slots) * each
+			want[id] = time.Duration(i/atOnce) * each
 			go func() {
-				got, err := prober.Probe(t.Context(), target(id))
+				run := target(id)
+				run.Owner.Pod = id
+				got, err := prober.Probe(t.Context(), run)
 				if err != nil {
 					t.Errorf("Probe of %s: %v", id, err)
 				}
@@ -180,8 +190,8 @@ func TestProbesRunInOrderOfArrival(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if got := prober.Queued(); got != probes-slots {
-			t.Errorf("Queued() = %d, want %d", got, probes-slots)
+		if got := prober.Queued(); got != probes-atOnce {
+			t.Errorf("Queued() = %d, want %d", got, probes-atOnce)
 		}
 		for range probes {
 			if got := <-outcomes; !got.Success {
@@ -195,8 +205,8 @@ func TestProbesRunInOrderOfArrival(t *testing.T) {
 		if diff := cmp.Diff(want, log.began); diff != "" {
 			t.Errorf("start times (-want +got):\n%s", diff)
 		}
-		if log.most != slots || prober.Queued() != 0 {
-			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), slots)
+		if log.most != atOnce || prober.Queued() != 0 {
+			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), atOnce)
 		}
 	})
 }
@@ -224,7 +234,9 @@ func (l *queueLog) leave() {
 	l.running--
 }
 
-func (l *queueLog) wait(d time.Duration) {
+func (l *queueLog) Unended() {}
+
+func (l *queueLog) Waited(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waits = append(l.waits, d)
