@@ -110,9 +110,9 @@ func TestMarksChangeWhichMarkersMatch(t *testing.T) {
 		marker("a", "matchLabels: {app: p}",
 			`{name: one, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {next: "yes"}}]}`),
 		marker("b", `matchLabels: {next: "yes"}`, `{name: two, containerName: main, podConditionType: b/two, probe: {exec: {command: ["true"]}}}`),
-		marker("y", `matchLabels: {z: "yes"}`,
-			`{name: four, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {y: "yes"}}]}`),
-		marker("z", "matchExpressions: [{key: y, operator: DoesNotExist}]",
+		marker("w", `matchLabels: {z: "yes"}`,
+			`{name: four, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {w: "yes"}}]}`),
+		marker("z", "matchExpressions: [{key: w, operator: DoesNotExist}]",
 			`{name: three, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {z: "yes"}}]}`),
 	)
 	r.await("p label next=yes", "p condition b/two=True")
