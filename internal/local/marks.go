@@ -87,12 +87,15 @@ func (m *marks) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 		return
 	}
 	options := view.Options{Defaults: plan.KubernetesDefaults()}
-	desired := view.New(p.object, m.markers, view.PlaceKubelet, npp, options).Desired(p.owned)
-	if desired.Equal(p.owned) {
+	v := view.New(p.object, m.markers, view.PlaceKubelet, npp, options)
+	desired := v.Desired(p.owned)
+	leftover := v.Leftover(p.owned, desired)
+	if desired.Equal(p.owned) && len(leftover) == 0 {
 		return
 	}
 	before := p.object.DeepCopy()
 	mark.Replace(p.object, p.owned, desired)
+	mark.Remove(p.object, leftover)
 	p.owned, p.dirty = desired, true
 	m.changes.keys(now, p, KindLabel, before.Labels, p.object.Labels)
 	m.changes.keys(now, p, KindAnnotation, before.Annotations, p.object.Annotations)

@@ -26,6 +26,13 @@ func Replace(pod *corev1.Pod, owned, desired Marks) {
 	}
 }
 
+// Remove removes the keys from the pod. It modifies the pod's maps and conditions in place.
+func Remove(pod *corev1.Pod, keys []Key) {
+	for _, key := range keys {
+		remove(pod, key)
+	}
+}
+
 func remove(pod *corev1.Pod, key Key) {
 	switch key.Kind {
 	case KindLabel:

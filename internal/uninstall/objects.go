@@ -56,7 +56,7 @@ func hasMarks(pod *corev1.Pod) bool {
 
 // unmarkOne removes the marks of one pod and retries on concurrent writes.
 func (u *uninstaller) unmarkOne(ctx context.Context, pod *corev1.Pod) error {
-	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeInherited(ctx, pod) })
+	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeShared(ctx, pod) })
 	if err == nil && serverless.Of(pod) != (serverless.Annotations{}) {
 		_, err = u.pods.Handover(ctx, pod, serverless.Annotations{})
 	}
@@ -69,12 +69,11 @@ func (u *uninstaller) unmarkOne(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// removeInherited removes the marks that OpenKruise owns too. It must run before the empty
+// removeShared removes the marks that other managers own too. It must run before the empty
 // apply, which would keep them and remove the record that Seamark owned them.
-func (u *uninstaller) removeInherited(ctx context.Context, pod *corev1.Pod) error {
-	inherited, err := mark.Inherited(pod.ManagedFields)
-	if err != nil || len(inherited) == 0 {
-		return err
+func (u *uninstaller) removeShared(ctx context.Context, pod *corev1.Pod) error {
+	if len(mark.Shared(pod.ManagedFields)) == 0 {
+		return nil
 	}
 	// The conditions are in the pod's status, which metadata does not include.
 	live, err := u.kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -85,7 +84,7 @@ func (u *uninstaller) removeInherited(ctx context.Context, pod *corev1.Pod) erro
 	if err != nil {
 		return err
 	}
-	keys := mark.Leftover(inherited, nil, mark.PodReport{}, owned, mark.Marks{})
+	keys := mark.Leftover(live, nil, mark.PodReport{}, owned, mark.Marks{})
 	if len(keys) == 0 {
 		return nil
 	}

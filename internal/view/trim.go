@@ -62,8 +62,8 @@ func trimContainer(c *corev1.Container) corev1.Container {
 	return corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
 }
 
-// trimMarks keeps the annotations and conditions that are marks, and the condition
-// Initialized. If providers probe pods, it also keeps the annotations for providers and all
+// trimMarks keeps the annotations and conditions that are marks, the keys of all other
+// annotations, because a marker may declare them, and the condition Initialized. If providers probe pods, it also keeps the annotations for providers and all
 // conditions that a provider may write.
 func (o Options) trimMarks(trimmed, pod *corev1.Pod) {
 	owned, err := mark.Owned(pod)
@@ -71,14 +71,15 @@ func (o Options) trimMarks(trimmed, pod *corev1.Pod) {
 		// The controller that reads the marks gets the same error and reports it.
 		owned = nil
 	}
-	annotations := owned.Names(mark.KindAnnotation)
-	if o.Serverless {
-		annotations = append(annotations, v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey)
+	if len(pod.Annotations) > 0 {
+		trimmed.Annotations = make(map[string]string, len(pod.Annotations))
 	}
-	for _, name := range annotations {
-		if value, found := pod.Annotations[name]; found {
-			metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, name, value)
+	for name, value := range pod.Annotations {
+		passed := o.Serverless && (name == v1alpha1.PodProbeMarkerAnnotationKey || name == v1alpha1.PodProbeMarkerListAnnotationKey)
+		if !passed && !owned.Has(mark.Annotation(name)) {
+			value = ""
 		}
+		trimmed.Annotations[name] = value
 	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

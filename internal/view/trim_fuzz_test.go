@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -62,10 +63,10 @@ type observed struct {
 	Node        v1alpha1.NodePodProbeSpec
 	Report      mark.PodReport
 	Owned       mark.Marks
-	Inherited   map[mark.Key]bool
+	Shared      sets.Set[mark.Key]
 	Desired     mark.Marks
 	Leftover    []mark.Key
-	Errors      []bool
+	Unparsable  bool
 	Ending      bool
 	Annotations serverless.Annotations
 }
@@ -73,15 +74,11 @@ type observed struct {
 func observe(pod *corev1.Pod, markers []*plan.Marker, place view.Place, npp *v1alpha1.NodePodProbe, options view.Options) observed {
 	v := view.New(pod, markers, place, npp, options)
 	owned, errOwned := mark.Owned(pod)
-	inherited, errInherited := mark.Inherited(pod.ManagedFields)
 	desired := v.Desired(owned)
 	o := observed{
-		Plan: v.Plan, Report: v.Report, Owned: owned, Desired: desired, Leftover: v.Leftover(inherited, owned, desired),
-		Node:      plan.Node([]*corev1.Pod{pod}, markers, options.Defaults),
-		Inherited: map[mark.Key]bool{}, Errors: []bool{errOwned != nil, errInherited != nil}, Ending: plan.Ending(pod),
-	}
-	for key := range inherited {
-		o.Inherited[key] = true
+		Plan: v.Plan, Report: v.Report, Owned: owned, Desired: desired, Leftover: v.Leftover(owned, desired),
+		Node:   plan.Node([]*corev1.Pod{pod}, markers, options.Defaults),
+		Shared: mark.Shared(pod.ManagedFields), Unparsable: errOwned != nil, Ending: plan.Ending(pod),
 	}
 	if options.Serverless {
 		o.Annotations = serverless.Of(pod)

@@ -39,7 +39,8 @@ func fullPod() *corev1.Pod {
 func TestTrimPod(t *testing.T) {
 	base := func() *builders.PodBuilder {
 		return builders.Pod("ns", "a").Label("app", "game").Label("idle", "true").
-			Annotation("cost", "-10").
+			Annotation("cost", "-10").Annotation("foreign", "").
+			Annotation("kruise.io/podprobe", "").Annotation("kruise.io/podprobemarker-list", "").
 			Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 80}).
 			InitContainer("proxy", true).
 			Condition(corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle"}).

@@ -13,7 +13,6 @@ package view
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -102,8 +101,7 @@ func (p Pod) Desired(owned mark.Marks) mark.Marks {
 	return mark.Desired(p.Plan.Probes, p.Report, owned)
 }
 
-// Leftover returns the inherited keys that Seamark must remove explicitly: see
-// mark.Leftover.
-func (p Pod) Leftover(inherited sets.Set[mark.Key], owned, desired mark.Marks) []mark.Key {
-	return mark.Leftover(inherited, p.Plan.Probes, p.Report, owned, desired)
+// Leftover returns the keys that Seamark must remove explicitly: see mark.Leftover.
+func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
+	return mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
 }

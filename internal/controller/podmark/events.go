@@ -112,15 +112,14 @@ func relabelled(before, after *corev1.Pod) bool {
 	return mark.Entry(after.ManagedFields) != nil && !maps.Equal(before.Labels, after.Labels)
 }
 
-// sameMarks reports whether both versions of the pod have the same marks, and the same keys
-// that OpenKruise owns.
+// sameMarks reports whether both versions of the pod have the same marks, the same labels and
+// annotations that may be declared by a marker, and the same marks that other managers own too.
 func sameMarks(before, after *corev1.Pod) bool {
 	old, errOld := mark.Owned(before)
 	current, err := mark.Owned(after)
-	oldInherited, errOldInherited := mark.Inherited(before.ManagedFields)
-	inherited, errInherited := mark.Inherited(after.ManagedFields)
-	return errors.Join(errOld, err, errOldInherited, errInherited) == nil &&
-		current.Equal(old) && inherited.Equal(oldInherited)
+	return errors.Join(errOld, err) == nil && current.Equal(old) &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations) &&
+		mark.Shared(after.ManagedFields).Equal(mark.Shared(before.ManagedFields))
 }
 
 func (r *Reconciler) enqueueSelected(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {

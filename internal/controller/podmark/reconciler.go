@@ -3,7 +3,7 @@
 
 // Package podmark sets the marks of pods: those that the reported states of a pod's planned
 // probes require, and no others. It writes to a pod at most once per change, and not at all
-// if its marks are correct. Removing a mark that OpenKruise set takes one more write.
+// if its marks are correct. Removing a mark that another manager set too takes one more write.
 package podmark
 
 import (
@@ -74,7 +74,7 @@ func New(options Options) *Reconciler {
 type change struct {
 	// owned are Seamark's marks on the pod. desired are those that it should have.
 	owned, desired mark.Marks
-	// leftover are keys to remove that OpenKruise owns.
+	// leftover are keys to remove that other managers own.
 	leftover []mark.Key
 }
 
@@ -147,12 +147,11 @@ func outdated(err error) (reconcile.Result, error) {
 // compare compares the pod's marks with those that it should have.
 func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, error) {
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
-	inherited, err := mark.Inherited(pod.ManagedFields)
-	if err == nil && !unseen {
-		owned, err = mark.Owned(pod)
-	}
-	if err != nil {
-		return change{}, err
+	if !unseen {
+		var err error
+		if owned, err = mark.Owned(pod); err != nil {
+			return change{}, err
+		}
 	}
 	markers, err := r.Reader.Markers(ctx, pod.Namespace)
 	if err != nil {
@@ -163,7 +162,11 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		return change{}, err
 	}
 	desired := v.Desired(owned)
-	return change{owned: owned, desired: desired, leftover: v.Leftover(inherited, owned, desired)}, nil
+	change := change{owned: owned, desired: desired}
+	if !unseen {
+		change.leftover = v.Leftover(owned, desired)
+	}
+	return change, nil
 }
 
 func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) error {
@@ -197,7 +200,7 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 		if err != nil {
 			return "", err
 		}
-		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of OpenKruise from pod", "marks", change.leftover)
+		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
 	}
 	if change.desired.Equal(change.owned) {
 		return version, nil

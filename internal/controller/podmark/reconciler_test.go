@@ -115,12 +115,12 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// The pods have labels that OpenKruise set.
-func TestReconcileTakesOverMarksOfOpenKruise(t *testing.T) {
+// The label is in the template of the pods.
+func TestReconcileTakesOverMarksOfOtherOwners(t *testing.T) {
 	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
 	left := func() *builders.PodBuilder {
-		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kruise-manager", "status", entry)
+		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kube-controller-manager", "", entry)
 	}
 	shared := func() *builders.PodBuilder { return left().ManagedFields("seamark", "status", entry) }
 	healthy := []mark.Key{mark.Label("healthy")}

@@ -1,0 +1,135 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"bytes"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// Entries keeps the managedFields entries that marks depend on: Seamark's own, and those of
+// other managers that own one of Seamark's marks too, reduced to these marks.
+func Entries(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	own := Entry(managed)
+	if own == nil {
+		return nil
+	}
+	kept := []metav1.ManagedFieldsEntry{*own}
+	for entry, keys := range coOwners(managed) {
+		if body, err := keys.ToJSON(); err == nil {
+			reduced := *entry
+			reduced.FieldsV1 = metav1.NewFieldsV1(string(body))
+			kept = append(kept, reduced)
+		}
+	}
+	return kept
+}
+
+// Shared returns the keys of Seamark's marks that other managers own too: those that set the
+// same value. An apply that omits such a key does not remove it.
+func Shared(managed []metav1.ManagedFieldsEntry) sets.Set[Key] {
+	shared := sets.New[Key]()
+	for _, keys := range coOwners(managed) {
+		keys.Iterate(func(path fieldpath.Path) {
+			if key, _, isMark := keyOf(path); isMark {
+				shared.Insert(key)
+			}
+		})
+	}
+	return shared
+}
+
+// coOwners calls yield for each entry of another manager that owns marks of Seamark's entry, with
+// the paths to these marks. It ignores entries that cannot be parsed.
+func coOwners(managed []metav1.ManagedFieldsEntry) func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
+	return func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
+		own := Entry(managed)
+		if own == nil || own.FieldsV1 == nil {
+			return
+		}
+		fields, err := parse(own)
+		if err != nil {
+			return
+		}
+		mine := paths(fields)
+		for i := range managed {
+			entry := &managed[i]
+			if entry == own || entry.FieldsV1 == nil || !mentions(entry.FieldsV1.GetRawBytes(), mine) {
+				continue
+			}
+			theirs, err := parse(entry)
+			if err != nil {
+				continue
+			}
+			if shared := paths(theirs).Intersection(mine); !shared.Empty() && !yield(entry, shared) {
+				return
+			}
+		}
+	}
+}
+
+// paths returns the paths to marks, without those to fields of conditions.
+func paths(fields *fieldpath.Set) *fieldpath.Set {
+	marks := fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		if _, _, isMark := keyOf(path); isMark {
+			marks.Insert(path[:depth])
+		}
+	})
+	return marks
+}
+
+// mentions reports whether the encoded fields contain the name of one of the marks. It avoids
+// parsing the entries of most managers, which are large.
+func mentions(raw []byte, marks *fieldpath.Set) bool {
+	found := false
+	marks.Iterate(func(path fieldpath.Path) {
+		key, _, _ := keyOf(path)
+		found = found || bytes.Contains(raw, []byte(key.Name))
+	})
+	return found
+}
+
+// Leftover returns the keys that Seamark must remove explicitly, ordered by kind and name,
+// because an apply that omits them does not remove them: marks that the pod should not have
+// and that other managers own too, and labels and annotations that a probe with a known state
+// declares but that Seamark has never set, such as those of a pod template. As long as the state
+// is unknown, they stay. So does a condition that a provider writes.
+func Leftover(pod *corev1.Pod, probes []plan.PlannedProbe, report PodReport, owned, desired Marks) []Key {
+	var leftover []Key
+	shared := Shared(pod.ManagedFields)
+	for key := range owned {
+		providers := report.Provider && key.Kind == KindCondition
+		if shared.Has(key) && !desired.Has(key) && !providers {
+			leftover = append(leftover, key)
+		}
+	}
+	claims, _ := Claim(probes)
+	for key, id := range claims {
+		_, known := report.States[id]
+		if known && !owned.Has(key) && !desired.Has(key) && isLabelOrAnnotationOf(pod, key) {
+			leftover = append(leftover, key)
+		}
+	}
+	slices.SortFunc(leftover, compareKeys)
+	return leftover
+}
+
+func isLabelOrAnnotationOf(pod *corev1.Pod, key Key) bool {
+	found := false
+	switch key.Kind {
+	case KindLabel:
+		_, found = pod.Labels[key.Name]
+	case KindAnnotation:
+		_, found = pod.Annotations[key.Name]
+	}
+	return found
+}
