@@ -94,7 +94,8 @@ func agentRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	m := agentmetrics.New(registry)
 	zero := func() int64 { return 0 }
-	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: func() int { return 0 }, Unended: func() int { return 0 }})
+	none := func() int { return 0 }
+	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: none, Unended: none, Undescribed: none})
 	for _, handler := range probe.Handlers() {
 		m.Probed(handler, agentmetrics.ResultSuccess, 0)
 	}

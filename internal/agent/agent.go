@@ -124,6 +124,7 @@ func New(options Options) (*Agent, error) {
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
 		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, Unended: a.commands.Unended,
+		Undescribed: a.tracker.Undescribed,
 	})
 	return a, nil
 }
@@ -137,7 +138,8 @@ func (a *Agent) callbacks() cri.Callbacks {
 				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
 			})
 		},
-		OnGone: func(c probeid.ContainerKey) { a.worker.ContainerGone(c) },
+		OnGone:    func(c probeid.ContainerKey) { a.worker.ContainerGone(c) },
+		OnUnknown: func(c probeid.ContainerKey) { a.worker.ContainerUnknown(c) },
 		OnSynced: func() {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()

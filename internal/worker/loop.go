@@ -25,8 +25,10 @@ type loop struct {
 	entries         map[probeid.Key]*entry
 	members         map[probeid.ContainerKey]map[probeid.Key]*entry
 	containers      map[probeid.ContainerKey]streak.ContainerRun
-	inFlight        map[probeid.Key]*flight
-	queue           queue
+	// unknown contains the containers that the runtime cannot describe.
+	unknown  map[probeid.ContainerKey]bool
+	inFlight map[probeid.Key]*flight
+	queue    queue
 }
 
 // entry is one probe of the plan.
@@ -122,12 +124,23 @@ func (l *loop) remove(key probeid.Key, e *entry) {
 
 func (l *loop) containerChanged(now time.Time, id probeid.ContainerKey, c streak.ContainerRun) {
 	l.containers[id] = c
+	delete(l.unknown, id)
 	l.resolveAll(now, id)
 }
 
 func (l *loop) containerGone(now time.Time, id probeid.ContainerKey) {
 	delete(l.containers, id)
+	delete(l.unknown, id)
 	l.resolveAll(now, id)
+}
+
+// containerUnknown pauses the probes of a container. Their states do not change.
+func (l *loop) containerUnknown(id probeid.ContainerKey) {
+	l.unknown[id] = true
+	for key, e := range l.members[id] {
+		l.discard(key)
+		l.queue.remove(e)
+	}
 }
 
 func (l *loop) sync(now time.Time) {
@@ -149,9 +162,12 @@ func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
 	}
 }
 
-// resolve updates an evaluator with the newest run of its container.
+// resolve updates an evaluator with the newest run of its container, unless it is unknown.
 func (l *loop) resolve(now time.Time, e *entry) {
 	key, before := e.task.Key, e.evaluator.Container()
+	if l.unknown[key.ContainerKey] {
+		return
+	}
 	var transition streak.Transition
 	var changed bool
 	if c, found := l.containers[key.ContainerKey]; found {
@@ -177,13 +193,13 @@ func (l *loop) discard(key probeid.Key) {
 }
 
 // enqueue updates the position of a probe in the queue. It removes the probe while it is
-// not due or has a run in flight, except for a run that can become late.
+// not due, has a run in flight that cannot become late, or belongs to an unknown container.
 func (l *loop) enqueue(e *entry) {
 	due, ok := e.evaluator.Due()
 	if f, busy := l.inFlight[e.task.Key]; busy {
 		due, ok = f.lateAt(e.task.Policy.Period)
 	}
-	if !ok {
+	if !ok || l.unknown[e.task.Key.ContainerKey] {
 		l.queue.remove(e)
 		return
 	}

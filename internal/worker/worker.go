@@ -118,6 +118,7 @@ func New(options Options) *Worker {
 		entries:    map[probeid.Key]*entry{},
 		members:    map[probeid.ContainerKey]map[probeid.Key]*entry{},
 		containers: map[probeid.ContainerKey]streak.ContainerRun{},
+		unknown:    map[probeid.ContainerKey]bool{},
 		inFlight:   map[probeid.Key]*flight{},
 	}
 	return w
@@ -144,7 +145,13 @@ func (w *Worker) ContainerGone(id probeid.ContainerKey) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerGone(now, id) })
 }
 
-// ContainersSynced reports that all existing containers are known. Before this call, the
+// ContainerUnknown pauses the probes of a container that the runtime cannot describe. Their
+// states do not change until ContainerChanged or ContainerGone is called for it.
+func (w *Worker) ContainerUnknown(id probeid.ContainerKey) {
+	w.inbox.Post(func(time.Time) { w.loop.containerUnknown(id) })
+}
+
+// ContainersSynced reports that all existing containers are known, or known to be unknown. Before this call, the
 // worker runs no probes and no container counts as stopped or gone.
 func (w *Worker) ContainersSynced() {
 	w.inbox.Post(func(now time.Time) { w.loop.sync(now) })

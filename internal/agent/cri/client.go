@@ -97,17 +97,17 @@ func (c *Client) Connected() bool {
 	return state == connectivity.Ready || state == connectivity.Idle
 }
 
-// Version returns the runtime's name and version, such as "containerd v2.2.0".
-func (c *Client) Version(ctx context.Context) (string, error) { return c.version(ctx) }
+// Version returns the runtime's name and version.
+func (c *Client) Version(ctx context.Context) (Runtime, error) { return c.version(ctx) }
 
-func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (string, error) {
+func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (Runtime, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	response, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{}, options...)
 	if err != nil {
-		return "", fmt.Errorf("get version of container runtime: %w", err)
+		return Runtime{}, fmt.Errorf("get version of container runtime: %w", err)
 	}
-	return response.GetRuntimeName() + " " + response.GetRuntimeVersion(), nil
+	return Runtime{Name: response.GetRuntimeName(), Version: response.GetRuntimeVersion()}, nil
 }
 
 // ExecSync executes a command in a container and returns its output and exit code. The

@@ -6,13 +6,13 @@ package cri
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/wait"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
@@ -23,28 +23,40 @@ type Callbacks struct {
 	OnChange func(Instance)
 	// OnGone is called when the runtime has no instance of a container anymore.
 	OnGone func(probeid.ContainerKey)
-	// OnSynced is called once, after OnChange was called for all containers of the first list.
+	// OnUnknown is called when the runtime has an instance of a container that it cannot
+	// describe: whether the container runs, and since when, is unknown until OnChange or OnGone
+	// is called for it.
+	OnUnknown func(probeid.ContainerKey)
+	// OnSynced is called once, after OnChange or OnUnknown was called for all containers of the
+	// first list.
 	OnSynced func()
 }
 
 // timing is the timing of a Tracker.
 type timing struct {
-	// poll is the interval between lists if the runtime has no event stream.
+	// poll is the interval between lists if the tracker does not use an event stream.
 	poll time.Duration
 	// resync is the interval between lists in addition to a stream, which may lose events.
 	resync time.Duration
-	// reopen is the delay before a stream that ended at once is opened again.
+	// reopen is the delay before a stream that ended at once is opened again, and the interval
+	// at which the version of a runtime without a stream is checked.
 	reopen time.Duration
 	// steady is the minimum duration of a connection or stream that counts as a success.
 	steady time.Duration
 	// retry and retryMax are the first and the longest delay after a failure.
 	retry, retryMax time.Duration
+	// patience is how long the runtime may take to describe a container.
+	patience time.Duration
+	// redescribe and redescribeMax are the first and the longest delay between two requests for
+	// the status of a container that the runtime cannot describe.
+	redescribe, redescribeMax time.Duration
 }
 
-// Tracker tracks the containers of all pods on the node. If the runtime has an event stream,
-// it lists the containers once per connection and then follows the events. Otherwise it lists
-// them once per second. In addition, it makes one call for each start and each end that it
-// finds in a list. While the runtime is unreachable, nothing changes.
+// Tracker tracks the containers of all pods on the node. If the runtime sends its events to all
+// subscribers, the tracker lists the containers once per connection and then follows the
+// events. Otherwise it lists them once per second. In addition, it makes one call for each
+// start and each end that it finds in a list. While the runtime is unreachable, nothing
+// changes.
 type Tracker struct {
 	client    *Client
 	wanted    func() bool
@@ -52,8 +64,21 @@ type Tracker struct {
 	log       logr.Logger
 	timing    timing
 
-	known  instances
-	synced bool
+	known instances
+	// unknown contains the containers that the runtime cannot describe, and failures how often
+	// it has failed to describe an instance, by ID.
+	unknown  map[probeid.ContainerKey]bool
+	failures map[string]int
+	// undescribed is the size of unknown, for other goroutines.
+	undescribed atomic.Int64
+	// runtime is the runtime of the current connection.
+	runtime Runtime
+	synced  bool
+
+	// describer belongs to the current connection.
+	describer *describer
+	// owners contains the containers of pending requests, by ID. A request for an event has none.
+	owners map[string]probeid.ContainerKey
 }
 
 // NewTracker returns a tracker of the containers in the client's runtime. Without an event
@@ -69,10 +94,15 @@ func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log log
 		timing: timing{
 			poll: time.Second, resync: time.Minute, reopen: time.Minute, steady: 10 * time.Second,
 			retry: 100 * time.Millisecond, retryMax: time.Second,
+			patience: time.Second, redescribe: time.Second, redescribeMax: time.Minute,
 		},
-		known: instances{},
+		known: instances{}, unknown: map[probeid.ContainerKey]bool{}, failures: map[string]int{},
 	}
 }
+
+// Undescribed returns the number of containers that the runtime cannot describe. It is safe
+// for concurrent use.
+func (t *Tracker) Undescribed() int { return int(t.undescribed.Load()) }
 
 // Run tracks the containers until ctx ends, across restarts of the runtime. It always returns
 // nil and may be called only once.
@@ -113,8 +143,34 @@ func (t *Tracker) backoff() wait.Backoff {
 }
 
 // session tracks the containers over one connection and calls connected after the first list.
-// It returns why the connection ended, or nil to open another stream.
+// It returns why the connection ended, or nil to start another session.
 func (t *Tracker) session(ctx context.Context, connected func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	t.describer, t.owners = newDescriber(t.client, t.timing), map[string]probeid.ContainerKey{}
+	defer t.describer.running.Wait()
+	defer cancel()
+
+	// The runtime may have been upgraded since the last connection.
+	runtime, err := t.client.Version(ctx)
+	if err != nil {
+		return err
+	}
+	if runtime != t.runtime {
+		t.log.Info("Tracking containers", "runtime", runtime.String(), "eventStream", runtime.broadcasts())
+		t.runtime = runtime
+	}
+	if !runtime.broadcasts() {
+		if _, err := t.sync(ctx); err != nil {
+			return err
+		}
+		connected()
+		return t.poll(ctx, nil)
+	}
+	return t.stream(ctx, connected)
+}
+
+// stream tracks the containers with the runtime's event stream.
+func (t *Tracker) stream(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
 	defer reader.Wait()
@@ -154,14 +210,13 @@ func (t *Tracker) follow(ctx context.Context, events *eventQueue, listed time.Ti
 			if listed, err = t.sync(ctx); err != nil {
 				return nil, err
 			}
+		case a := <-t.describer.answers:
+			t.receive(a)
 		case <-events.ready:
 			batch, ended := events.take()
 			for _, event := range batch {
-				if event.GetCreatedAt() != 0 && event.GetCreatedAt() < listed.UnixNano() {
-					continue
-				}
-				if err := t.apply(ctx, event); err != nil {
-					return nil, err
+				if event.GetCreatedAt() == 0 || event.GetCreatedAt() >= listed.UnixNano() {
+					t.apply(ctx, event)
 				}
 			}
 			if ended != nil {
@@ -189,16 +244,23 @@ func (t *Tracker) withoutStream(ctx context.Context, ended error, lasted time.Du
 }
 
 // poll lists the containers at each interval, if they are wanted, until the connection is
-// lost or the channel has a value.
+// lost, the runtime was replaced, or the channel has a value.
 func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
-	ticker := time.NewTicker(t.timing.poll)
+	ticker, check := time.NewTicker(t.timing.poll), time.NewTicker(t.timing.reopen)
 	defer ticker.Stop()
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-until:
 			return nil
+		case a := <-t.describer.answers:
+			t.receive(a)
+		case <-check.C:
+			if runtime, err := t.client.Version(ctx); err != nil || runtime != t.runtime {
+				return err
+			}
 		case <-ticker.C:
 			if !t.wanted() {
 				continue
@@ -207,82 +269,5 @@ func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
 				return err
 			}
 		}
-	}
-}
-
-// sync lists all containers, applies the changes, and returns the time of the request. On an
-// error, nothing changes.
-func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
-	requested := time.Now()
-	list, err := t.client.list(ctx)
-	if err != nil {
-		return requested, err
-	}
-	current, unknown := newestInstances(list)
-	var changed []orderedInstance
-	for key, listed := range current {
-		if t.known.knows(listed) {
-			continue
-		}
-		details, err := t.client.status(ctx, listed.ID)
-		if err != nil {
-			return requested, err
-		}
-		if instance, ok := detailedInstanceOf(details); ok {
-			changed = append(changed, instance)
-		} else if details == nil {
-			delete(current, key)
-		}
-	}
-	for _, instance := range changed {
-		t.put(instance)
-	}
-	for key := range t.known {
-		if _, ok := current[key]; !ok && !unknown[key] {
-			delete(t.known, key)
-			t.callbacks.OnGone(key)
-		}
-	}
-	if !t.synced {
-		t.synced = true
-		t.callbacks.OnSynced()
-	}
-	return requested, nil
-}
-
-// apply applies an event. The event contains the statuses of all containers of the pod. If it
-// does not, or if they contradict the event, the status is requested from the runtime.
-func (t *Tracker) apply(ctx context.Context, event *runtimeapi.ContainerEventResponse) error {
-	id, kind := event.GetContainerId(), event.GetContainerEventType()
-	consistent := false
-	for _, container := range event.GetContainersStatuses() {
-		if instance, ok := detailedInstanceOf(container); ok {
-			t.put(instance)
-			consistent = consistent || instance.ID == id && instance.Running == (kind == runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
-		}
-	}
-	switch {
-	case kind == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT:
-		if key, ok := t.known.remove(id); ok {
-			t.callbacks.OnGone(key)
-		}
-		return nil
-	case consistent, kind == runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, id == event.GetPodSandboxStatus().GetId():
-		return nil
-	}
-	details, err := t.client.status(ctx, id)
-	if err != nil {
-		return err
-	}
-	if instance, ok := detailedInstanceOf(details); ok {
-		t.put(instance)
-	}
-	return nil
-}
-
-// put records an instance and calls OnChange if it is new or has changed.
-func (t *Tracker) put(instance orderedInstance) {
-	if t.known.put(instance) {
-		t.callbacks.OnChange(instance.Instance)
 	}
 }

@@ -23,8 +23,9 @@ func startedAt() time.Time { return time.Unix(1700000000, 0) }
 
 // recorder records the callbacks of a running tracker.
 type recorder struct {
-	t     *testing.T
-	calls chan string
+	t       *testing.T
+	calls   chan string
+	tracker *Tracker
 }
 
 // track runs a tracker until the test ends, with short intervals.
@@ -32,12 +33,16 @@ func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func
 	t.Helper()
 	r := recorder{t: t, calls: make(chan string, 1000)}
 	tracker := NewTracker(dial(t, runtime.Socket(), nil), wanted, Callbacks{
-		OnChange: func(c Instance) { r.calls <- describe(c) },
-		OnGone:   func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
-		OnSynced: func() { r.calls <- "synced" },
+		OnChange:  func(c Instance) { r.calls <- describe(c) },
+		OnGone:    func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
+		OnUnknown: func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s unknown", c.PodUID, c.Name) },
+		OnSynced:  func() { r.calls <- "synced" },
 	}, testr.New(t))
+	r.tracker = tracker
 	tracker.timing.poll = 10 * time.Millisecond
 	tracker.timing.retry, tracker.timing.retryMax = 10*time.Millisecond, 50*time.Millisecond
+	tracker.timing.redescribe, tracker.timing.redescribeMax = 10*time.Millisecond, 50*time.Millisecond
+	tracker.timing.patience = patience
 	if edit != nil {
 		edit(&tracker.timing)
 	}
@@ -100,7 +105,9 @@ func always() bool { return true }
 func never() bool  { return false }
 
 func eventSupport() map[string]critest.Events {
-	return map[string]critest.Events{"streamed": critest.Streamed, "unimplemented": critest.Unimplemented, "ended": critest.Ended}
+	return map[string]critest.Events{
+		"streamed": critest.Streamed, "unimplemented": critest.Unimplemented, "ended": critest.Ended, "shared": critest.Shared,
+	}
 }
 
 func TestTrackerReportsLifecycle(t *testing.T) {
@@ -142,7 +149,7 @@ func TestTrackerReportsNewestInstanceOfFirstList(t *testing.T) {
 	}
 	runtime.Create(web(), 3)
 	track(t, runtime, always, nil).expect("u1/web c3 running since 1700000000", "synced")
-	want := map[string]int{"Version": 1, "GetContainerEvents": 1, "ListContainers": 1, "ContainerStatus": 1}
+	want := map[string]int{"Version": 2, "GetContainerEvents": 1, "ListContainers": 1, "ContainerStatus": 1}
 	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}

@@ -125,6 +125,8 @@ type Now struct {
 	// Unended returns the number of runs that were given up and that the runtime has not
 	// ended.
 	Unended func() int
+	// Undescribed returns the number of containers that the runtime cannot describe.
+	Undescribed func() int
 }
 
 // Watch creates the metrics that are read at each scrape, and the one with the constant
@@ -143,6 +145,9 @@ func (m *Metrics) Watch(node, version string, now Now) {
 		func() float64 { return float64(now.Queued()) })
 	gauge("seamark_agent_exec_unended_runs", "Exec probe runs that were given up and that the container runtime has not ended yet.", nil,
 		func() float64 { return float64(now.Unended()) })
+	gauge("seamark_agent_undescribed_containers",
+		"Containers whose status the runtime does not return; their probes are paused.", nil,
+		func() float64 { return float64(now.Undescribed()) })
 }
 
 // Probed counts a probe run.

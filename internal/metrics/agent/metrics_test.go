@@ -22,7 +22,8 @@ func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	registry := prometheus.NewPedanticRegistry()
 	m := agent.New(registry)
 	number := func(n int64) func() int64 { return func() int64 { return n } }
-	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: func() int { return 3 }, Unended: func() int { return 2 }})
+	count := func(n int) func() int { return func() int { return n } }
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2)})
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
@@ -84,6 +85,9 @@ seamark_agent_runtime_calls_total{method="ExecSync",result="error"} 1
 seamark_agent_transitions_total{state="Failed"} 1
 seamark_agent_transitions_total{state="Succeeded"} 0
 seamark_agent_transitions_total{state="Unknown"} 0
+# HELP seamark_agent_undescribed_containers Containers whose status the runtime does not return; their probes are paused.
+# TYPE seamark_agent_undescribed_containers gauge
+seamark_agent_undescribed_containers 2
 `
 	var names []string
 	for line := range strings.Lines(want) {

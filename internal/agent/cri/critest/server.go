@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -31,13 +30,30 @@ type Events int
 
 // Kinds of event support.
 const (
-	// Streamed means that the runtime sends events.
+	// Streamed means that the runtime sends each event to all subscribers, as containerd 2.
 	Streamed Events = iota
 	// Unimplemented means that the runtime has no event stream, as containerd 1.6.
 	Unimplemented
 	// Ended means that each stream ends at once, as in CRI-O with events disabled.
 	Ended
+	// Shared means that the runtime sends each event to only one subscriber, as containerd 1.7.
+	// A subscriber that has gone away still receives one event.
+	Shared
 )
+
+// identity returns the name and the version of a runtime with this support.
+func (e Events) identity() (name, version string) {
+	switch e {
+	case Unimplemented:
+		return "containerd", "1.6.20~ds1"
+	case Shared:
+		return "containerd", "v1.7.35"
+	case Ended:
+		return "cri-o", "1.33.1"
+	default:
+		return "containerd", "v2.2.9"
+	}
+}
 
 // ExecFunc handles an ExecSync request.
 type ExecFunc func(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
@@ -48,17 +64,20 @@ type Runtime struct {
 
 	t      *testing.T
 	socket string
-	events Events
 
 	mu         sync.Mutex
+	events     Events
 	server     *grpc.Server
 	listener   net.Listener
 	exec       ExecFunc
 	containers map[string]*runtimeapi.ContainerStatus
-	streams    map[chan *runtimeapi.ContainerEventResponse]struct{}
-	calls      map[string]int
-	created    int
-	silent     bool
+	streams    map[*subscriber]struct{}
+	// shared contains the events of a runtime with Shared events.
+	shared  chan *runtimeapi.ContainerEventResponse
+	fault   FaultFunc
+	calls   map[string]int
+	created int
+	silent  bool
 }
 
 // New starts a runtime that runs until the test ends.
@@ -72,7 +91,7 @@ func New(t *testing.T, events Events) *Runtime {
 	r := &Runtime{
 		t: t, socket: filepath.Join(folder, "cri.sock"), events: events,
 		containers: map[string]*runtimeapi.ContainerStatus{},
-		streams:    map[chan *runtimeapi.ContainerEventResponse]struct{}{},
+		streams:    map[*subscriber]struct{}{},
 		calls:      map[string]int{},
 	}
 	r.Start()
@@ -96,17 +115,22 @@ func (r *Runtime) Start() {
 	server := grpc.NewServer(
 		grpc.MaxSendMsgSize(64<<20),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			r.count(info.FullMethod)
+			if err := r.called(ctx, info.FullMethod, request); err != nil {
+				return nil, err
+			}
 			return handle(ctx, request)
 		}),
 		grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			r.count(info.FullMethod)
+			if err := r.called(stream.Context(), info.FullMethod, nil); err != nil {
+				return err
+			}
 			return handle(service, stream)
 		}),
 	)
 	runtimeapi.RegisterRuntimeServiceServer(server, r)
 	r.mu.Lock()
 	r.server, r.listener = server, listener
+	r.shared = make(chan *runtimeapi.ContainerEventResponse, capacity)
 	r.mu.Unlock()
 	go func() { _ = server.Serve(listener) }()
 }
@@ -116,6 +140,10 @@ func (r *Runtime) Start() {
 func (r *Runtime) Stop() {
 	r.mu.Lock()
 	server, listener := r.server, r.listener
+	if r.shared != nil {
+		close(r.shared)
+		r.shared = nil
+	}
 	r.mu.Unlock()
 	server.Stop()
 	// A server that has not started yet does not close the listener.
@@ -134,20 +162,6 @@ func (r *Runtime) OnExec(exec ExecFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exec = exec
-}
-
-// Silence stops or resumes sending events.
-func (r *Runtime) Silence(silent bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.silent = silent
-}
-
-// Streams returns the number of open event streams.
-func (r *Runtime) Streams() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.streams)
 }
 
 // Create creates a container and returns its ID.
@@ -204,19 +218,6 @@ func (r *Runtime) Edit(id string, edit func(*runtimeapi.ContainerStatus)) {
 	edit(r.containers[id])
 }
 
-// Send sends an event unchanged to all streams.
-func (r *Runtime) Send(event *runtimeapi.ContainerEventResponse) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.send(event)
-}
-
-func (r *Runtime) count(method string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls[path.Base(method)]++
-}
-
 func (r *Runtime) publish(id string, kind runtimeapi.ContainerEventType) {
 	r.publishAs(id, r.containers[id], kind)
 }
@@ -239,12 +240,6 @@ func (r *Runtime) publishAs(id string, container *runtimeapi.ContainerStatus, ki
 	r.send(event)
 }
 
-func (r *Runtime) send(event *runtimeapi.ContainerEventResponse) {
-	for stream := range r.streams {
-		stream <- event
-	}
-}
-
 // sorted returns the containers sorted by ID.
 func (r *Runtime) sorted() []*runtimeapi.ContainerStatus {
 	out := make([]*runtimeapi.ContainerStatus, 0, len(r.containers))
@@ -265,7 +260,10 @@ func clone(c *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
 
 // Version implements the CRI.
 func (r *Runtime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{RuntimeName: "critest", RuntimeVersion: "1.0", RuntimeApiVersion: "v1"}, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name, version := r.events.identity()
+	return &runtimeapi.VersionResponse{RuntimeName: name, RuntimeVersion: version, RuntimeApiVersion: "v1"}, nil
 }
 
 // ListContainers implements the CRI.
@@ -301,34 +299,4 @@ func (r *Runtime) ExecSync(ctx context.Context, request *runtimeapi.ExecSyncRequ
 		return &runtimeapi.ExecSyncResponse{}, nil
 	}
 	return exec(ctx, request)
-}
-
-// GetContainerEvents implements the CRI.
-func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, server grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	switch r.events {
-	case Unimplemented:
-		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents")
-	case Ended:
-		return nil
-	}
-	const capacity = 1000
-	stream := make(chan *runtimeapi.ContainerEventResponse, capacity)
-	r.mu.Lock()
-	r.streams[stream] = struct{}{}
-	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		delete(r.streams, stream)
-		r.mu.Unlock()
-	}()
-	for {
-		select {
-		case <-server.Context().Done():
-			return server.Context().Err()
-		case event := <-stream:
-			if err := server.Send(event); err != nil {
-				return fmt.Errorf("send event: %w", err)
-			}
-		}
-	}
 }
