@@ -28,8 +28,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
-	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -92,6 +90,8 @@ type Agent struct {
 	worker   *worker.Worker
 	commands *exec.Prober
 	tracker  *cri.Tracker
+	// containers passes the containers of the tracker to the worker.
+	containers *containers
 
 	// synced reports whether all containers of the node are known.
 	synced atomic.Bool
@@ -119,7 +119,10 @@ func New(options Options) (*Agent, error) {
 		Observe: a.observe,
 		Rand:    options.Rand,
 	})
-	a.follower = &follower{watched: a.watched, runner: a.worker, report: a.reporter, log: options.Log.WithName("plan")}
+	a.containers = newContainers(a.worker)
+	a.follower = &follower{
+		watched: a.watched, runner: a.worker, containers: a.containers, report: a.reporter, log: options.Log.WithName("plan"),
+	}
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
@@ -134,12 +137,10 @@ func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Instance) {
 			a.logContainer(c)
-			a.worker.ContainerChanged(c.ContainerKey, streak.ContainerRun{
-				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason,
-			})
+			a.containers.changed(c)
 		},
-		OnGone:    func(c probeid.ContainerKey) { a.worker.ContainerGone(c) },
-		OnUnknown: func(c probeid.ContainerKey) { a.worker.ContainerUnknown(c) },
+		OnGone:    a.containers.gone,
+		OnUnknown: a.containers.unknown,
 		OnSynced: func() {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()

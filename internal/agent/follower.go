@@ -39,12 +39,20 @@ type planReporter interface {
 	Observe(object *v1alpha1.NodePodProbe)
 }
 
+// planContainers passes containers to the runner: containers.
+type planContainers interface {
+	// Follow passes the containers of the plan's static pods to the runner. The caller must
+	// call forget when the runner has the plan.
+	Follow(pods []v1alpha1.PodProbe) (forget func())
+}
+
 // follower puts the plan of the watched object in force.
 type follower struct {
-	watched *watched
-	runner  planRunner
-	report  planReporter
-	log     logr.Logger
+	watched    *watched
+	runner     planRunner
+	containers planContainers
+	report     planReporter
+	log        logr.Logger
 
 	// synced reports whether a plan is in force, and inForce is its generation. probes is
 	// the number of probes in the newest plan.
@@ -111,6 +119,8 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	f.logPlan(plan, len(tasks), problems)
 	f.plan, f.problems = plan, problems
 	f.probes.Store(int64(len(tasks)))
+	forget := f.containers.Follow(plan.Pods)
+	defer forget()
 	f.runner.SetPlan(tasks, func() {
 		f.report.InForce(object)
 		f.inForce.Store(plan.Generation)

@@ -49,6 +49,8 @@ func (r *recorder) InForce(object *v1alpha1.NodePodProbe) {
 	r.note("in force: %s/%d", object.UID, object.Generation)
 }
 
+func (r *recorder) Follow([]v1alpha1.PodProbe) func() { return func() {} }
+
 func (r *recorder) Observe(*v1alpha1.NodePodProbe) {}
 
 func TestFollower(t *testing.T) {
@@ -156,7 +158,7 @@ func TestFollower(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &recorder{start: time.Now()}
-				f := &follower{watched: newWatched(), runner: r, report: r}
+				f := &follower{watched: newWatched(), runner: r, containers: r, report: r}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -228,7 +230,7 @@ func TestRunnableTasks(t *testing.T) {
 func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 	var lines []string
 	r := &recorder{start: time.Now()}
-	f := &follower{runner: r, report: r, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	f := &follower{runner: r, containers: r, report: r, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	for generation := range int64(5) {
 		f.put(planned("a", generation, "unnamed"))
 	}

@@ -166,11 +166,12 @@ func address(pod *corev1.Pod, probes []PlannedProbe) (string, bool) {
 
 func wirePod(pod *corev1.Pod, address string, probes []PlannedProbe) v1alpha1.PodProbe {
 	wire := v1alpha1.PodProbe{
-		Name:      pod.Name,
-		Namespace: pod.Namespace,
-		UID:       string(pod.UID),
-		IP:        address,
-		Probes:    make([]v1alpha1.ContainerProbe, 0, len(probes)),
+		Name:       pod.Name,
+		Namespace:  pod.Namespace,
+		UID:        string(pod.UID),
+		RuntimeUID: RuntimeUID(pod),
+		IP:         address,
+		Probes:     make([]v1alpha1.ContainerProbe, 0, len(probes)),
 	}
 	for _, probe := range probes {
 		wire.Probes = append(wire.Probes, probe.Plan)

@@ -56,6 +56,12 @@ func tcp() corev1.ProbeHandler {
 	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
 }
 
+// static returns the plan of the mirror pod of a static pod.
+func static(pod v1alpha1.PodProbe, runtimeUID string) v1alpha1.PodProbe {
+	pod.RuntimeUID = runtimeUID
+	return pod
+}
+
 func TestNode(t *testing.T) {
 	web := builders.Marker("ns", "web").Probe(builders.Probe("idle")).Probe(builders.Probe("busy")).Build()
 	mixed := builders.Marker("ns", "mixed").Probe(builders.Probe("exec")).Probe(builders.Probe("tcp").Handler(tcp())).Build()
@@ -83,6 +89,17 @@ func TestNode(t *testing.T) {
 				builders.Marker("ns", "a").Probe(builders.Probe("p")).Build(),
 			},
 			want: []v1alpha1.PodProbe{podProbe("a", planned("a#p"), planned("z#p"))},
+		},
+		"static pods": {
+			pods: []*corev1.Pod{
+				game("a").Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").Build(),
+				game("not-mirrored").Annotation("kubernetes.io/config.hash", "h").Build(),
+			},
+			markers: []*v1alpha1.PodProbeMarker{web},
+			want: []v1alpha1.PodProbe{
+				static(podProbe("a", planned("web#idle"), planned("web#busy")), "h"),
+				podProbe("not-mirrored", planned("web#idle"), planned("web#busy")),
+			},
 		},
 		"marker of another namespace": {
 			pods:    []*corev1.Pod{game("a").Build()},
@@ -240,6 +257,9 @@ func TestSamePlan(t *testing.T) {
 		"termination":     {after: base().Terminating().Build()},
 		"initialization":  {after: base().Initialized(corev1.ConditionFalse).Build()},
 		"UID":             {after: base().UID("other").Build()},
+		"static pod": {
+			after: base().Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").Build(),
+		},
 	}
 	markers := compile(t, builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
 	for name, tc := range cases {

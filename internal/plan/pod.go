@@ -31,7 +31,7 @@ func Ending(pod *corev1.Pod) bool {
 func SamePlan(before, after *corev1.Pod, markers func() []*Marker) bool {
 	if before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
 		before.Status.PodIP != after.Status.PodIP || addressable(before) != addressable(after) ||
-		Eligible(before) != Eligible(after) {
+		Eligible(before) != Eligible(after) || RuntimeUID(before) != RuntimeUID(after) {
 		return false
 	}
 	if maps.Equal(before.Labels, after.Labels) {
@@ -58,6 +58,22 @@ func HasRun(pod *corev1.Pod) bool {
 		return c.ContainerID != "" || c.RestartCount > 0 || c.LastTerminationState.Terminated != nil
 	})
 }
+
+// hashAnnotation is the annotation of a mirror pod that contains the UID of the static pod.
+const hashAnnotation = "kubernetes.io/config.hash"
+
+// RuntimeUID returns the UID that the container runtime knows the pod by if the pod is the
+// mirror pod of a static pod, and otherwise an empty string. Any user who can create pods can
+// set the annotations, so the agent also compares namespace and name with those in the runtime.
+func RuntimeUID(pod *corev1.Pod) string {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
+		return ""
+	}
+	return pod.Annotations[hashAnnotation]
+}
+
+// RuntimeAnnotations returns the keys of the annotations that RuntimeUID reads.
+func RuntimeAnnotations() []string { return []string{corev1.MirrorPodAnnotationKey, hashAnnotation} }
 
 func initialized(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {

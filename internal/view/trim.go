@@ -4,6 +4,8 @@
 package view
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,8 +64,9 @@ func trimContainer(c *corev1.Container) corev1.Container {
 	return corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
 }
 
-// trimMarks keeps the annotations and conditions that are marks, the keys of all other
-// annotations, because a marker may declare them, and the condition Initialized. If providers probe pods, it also keeps the annotations for providers and all
+// trimMarks keeps the annotations and conditions that are marks, those that identify a static
+// pod, the keys of all other annotations, because a marker may declare them, and the condition
+// Initialized. If providers probe pods, it also keeps the annotations for providers and all
 // conditions that a provider may write.
 func (o Options) trimMarks(trimmed, pod *corev1.Pod) {
 	owned, err := mark.Owned(pod)
@@ -75,8 +78,9 @@ func (o Options) trimMarks(trimmed, pod *corev1.Pod) {
 		trimmed.Annotations = make(map[string]string, len(pod.Annotations))
 	}
 	for name, value := range pod.Annotations {
+		static := slices.Contains(plan.RuntimeAnnotations(), name)
 		passed := o.Serverless && (name == v1alpha1.PodProbeMarkerAnnotationKey || name == v1alpha1.PodProbeMarkerListAnnotationKey)
-		if !passed && !owned.Has(mark.Annotation(name)) {
+		if !static && !passed && !owned.Has(mark.Annotation(name)) {
 			value = ""
 		}
 		trimmed.Annotations[name] = value

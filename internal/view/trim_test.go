@@ -22,6 +22,7 @@ const entry = `{"f:metadata":{"f:annotations":{"f:cost":{}},"f:labels":{"f:idle"
 func fullPod() *corev1.Pod {
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("idle", "true").
 		Annotation("cost", "-10").Annotation("foreign", "long").
+		Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").
 		Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").
 		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 80}).
 		InitContainer("setup", false).InitContainer("proxy", true).
@@ -41,6 +42,7 @@ func TestTrimPod(t *testing.T) {
 		return builders.Pod("ns", "a").Label("app", "game").Label("idle", "true").
 			Annotation("cost", "-10").Annotation("foreign", "").
 			Annotation("kruise.io/podprobe", "").Annotation("kruise.io/podprobemarker-list", "").
+			Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").
 			Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 80}).
 			InitContainer("proxy", true).
 			Condition(corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle"}).

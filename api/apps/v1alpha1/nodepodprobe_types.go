@@ -65,6 +65,11 @@ type PodProbe struct {
 	// +required
 	UID string `json:"uid"`
 
+	// runtimeUID is the uid that the container runtime knows the pod by, if it is not that of
+	// the object. It is set for static pods, whose objects are mirror pods. Added by Seamark.
+	// +optional
+	RuntimeUID string `json:"runtimeUID,omitempty"`
+
 	// IP is the pod's first IP address, IPv4 or IPv6, which network probes connect to. It is
 	// empty if all probes are exec probes, and while a pod that ran before has no address.
 	// +optional

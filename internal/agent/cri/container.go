@@ -17,8 +17,10 @@ import (
 
 // Labels that the kubelet sets on its containers.
 const (
-	labelPodUID    = "io.kubernetes.pod.uid"
-	labelContainer = "io.kubernetes.container.name"
+	labelPodUID       = "io.kubernetes.pod.uid"
+	labelPodNamespace = "io.kubernetes.pod.namespace"
+	labelPodName      = "io.kubernetes.pod.name"
+	labelContainer    = "io.kubernetes.container.name"
 )
 
 // maxReasonBytes is the maximum length of Instance.Reason.
@@ -28,6 +30,8 @@ const maxReasonBytes = 512
 // container is a new instance. An instance that is created but not started does not count.
 type Instance struct {
 	probeid.ContainerKey
+	// Pod is the name of the pod in the runtime.
+	Pod types.NamespacedName
 	// ID is the container ID in the runtime.
 	ID string
 	// Running is whether the instance runs.
@@ -83,7 +87,12 @@ func instanceOf(d description) (orderedInstance, bool) {
 		return orderedInstance{}, false
 	}
 	return orderedInstance{
-		Instance:  Instance{ContainerKey: key, ID: d.GetId(), Running: state == runtimeapi.ContainerState_CONTAINER_RUNNING},
+		Instance: Instance{
+			ContainerKey: key,
+			Pod:          types.NamespacedName{Namespace: d.GetLabels()[labelPodNamespace], Name: d.GetLabels()[labelPodName]},
+			ID:           d.GetId(),
+			Running:      state == runtimeapi.ContainerState_CONTAINER_RUNNING,
+		},
 		createdAt: d.GetCreatedAt(),
 		attempt:   d.GetMetadata().GetAttempt(),
 	}, true

@@ -151,6 +151,9 @@ func (n Node) Plugins() string { return n.join("plugins") }
 // PodLogs returns the folder of container logs.
 func (n Node) PodLogs() string { return n.join("pod-logs") }
 
+// StaticPods returns the folder of the manifests of static pods, which need not exist.
+func (n Node) StaticPods() string { return n.join("static-pods") }
+
 // Config returns the path of a configuration file of the node.
 func (n Node) Config(name string) string { return n.join("config", name) }
 

@@ -167,6 +167,8 @@ func kubeletConfig(n Node) ([]byte, error) {
 		MaxPods:                   200,
 		NodeStatusUpdateFrequency: seconds(4),
 		SyncFrequency:             seconds(10),
+		StaticPodPath:             files.StaticPods(),
+		FileCheckFrequency:        seconds(1),
 		SerializeImagePulls:       ptr.To(false),
 		EventRecordQPS:            ptr.To[int32](0),
 		ContainerLogMaxSize:       "2Mi",

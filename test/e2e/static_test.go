@@ -1,0 +1,73 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
+)
+
+// TestStaticPod probes a static pod. Its object is a mirror pod, which has another UID than the
+// containers, and the kubelet must not recreate it because of the marks.
+func TestStaticPod(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "static"}
+	s.create(newMarker("static", labels,
+		newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
+			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"})),
+		newProbe("socket", tcpSocket(intstr.FromInt32(47080)), condition("test.dev/socket"))))
+	node := s.anyNode()
+	s.runStatic(node, newPod("static", "touch /tmp/ok; httpd -p 47080; "+idle, labels))
+	name := "static-" + node
+	marked := []expectation{
+		hasCondition("test.dev/alive", corev1.ConditionTrue), hasCondition("test.dev/socket", corev1.ConditionTrue),
+		hasLabel("alive", "true"),
+	}
+	s.Eventually("the mirror pod is marked", s.meets(name, marked...))
+	before := s.getPod(name)
+	if _, mirror := before.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
+		t.Fatalf("pod %s is not a mirror pod: annotations %v", name, before.Annotations)
+	}
+
+	s.exec(name, "rm /tmp/ok")
+	s.podIs(name, hasCondition("test.dev/alive", corev1.ConditionFalse), hasCondition("test.dev/socket", corev1.ConditionTrue), lacksLabel("alive"))
+	s.exec(name, "touch /tmp/ok; kill 1")
+	s.Eventually("the container restarts and is marked", s.meets(name, append(marked, restarted)...))
+	if after := s.getPod(name); after.UID != before.UID {
+		t.Errorf("the mirror pod was recreated: UID %s, before %s", after.UID, before.UID)
+	}
+}
+
+// anyNode returns the name of a node.
+func (s *suite) anyNode() string {
+	s.Helper()
+	var nodes corev1.NodeList
+	cluster.Must(s, s.Client.List(s.Context(), &nodes))
+	return nodes.Items[0].Name
+}
+
+// runStatic runs the pod as a static pod of the node, in the test's namespace, until the test
+// ends.
+func (s *suite) runStatic(node string, pod *corev1.Pod) {
+	s.Helper()
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	pod.Namespace = s.Namespace
+	manifest, err := yaml.Marshal(pod)
+	cluster.Must(s, err)
+	folder := filepath.Join(s.Dir, "nodes", node, "static-pods")
+	cluster.Must(s, os.MkdirAll(folder, 0o755))
+	path := filepath.Join(folder, s.Namespace+"-"+pod.Name+".yaml")
+	cluster.Must(s, os.WriteFile(path, manifest, 0o600))
+	s.Cleanup(func() { cluster.Must(s, os.Remove(path)) })
+}
