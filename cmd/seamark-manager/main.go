@@ -54,7 +54,7 @@ func run(ctx context.Context, program command.Program, line *config.Manager, c *
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(ctx, options(cfg, c, logger))
+	m, err := manager.New(options(cfg, c, logger))
 	if err != nil {
 		return err
 	}

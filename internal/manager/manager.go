@@ -23,11 +23,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -104,24 +107,87 @@ func (o Options) views() view.Options {
 
 // Manager runs the controllers.
 type Manager struct {
-	manager ctrlmanager.Manager
+	options Options
+	config  *rest.Config
+	hook    *webhook.Webhook
+	crds    *crds
+	health  *health
+	synced  atomic.Bool
 }
 
-// New assembles a manager. It connects to the API server for discovery, and returns an error
-// if that fails or an address is not available.
-func New(ctx context.Context, options Options) (*Manager, error) {
+// New returns a manager. It does not connect to the API server, and returns an error if the
+// address of the health checks is not available.
+func New(options Options) (*Manager, error) {
+	cfg := rest.CopyConfig(options.Config)
+	cfg.QPS = -1
+	crds, err := newCRDs(cfg, options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{options: options, config: cfg, hook: newWebhook(cfg, options), crds: crds}
+	checks := []check{cachesCheck(&m.synced)}
+	if !options.Disabled {
+		checks = append([]check{{name: "crds", unready: crds.unready}}, checks...)
+	}
+	if m.hook.Server != nil {
+		checks = append(checks, check{name: "webhook", unready: m.hook.Server.StartedChecker()})
+	}
+	if m.health, err = newHealth(options.HealthProbeBindAddress, checks...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Run waits until the API server serves the CRDs and runs the controllers until the context ends.
+// Meanwhile it serves the health checks. It returns an error if an address is not available or
+// the lease is lost. The process must exit when Run returns.
+func (m *Manager) Run(ctx context.Context) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	healthy, closeHealth := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeHealth()
+	served := make(chan error, 1)
+	go func() {
+		err := m.health.serve(healthy)
+		if err != nil {
+			stop()
+		}
+		served <- err
+	}()
+	err := m.run(running)
+	closeHealth()
+	return errors.Join(err, <-served)
+}
+
+func (m *Manager) run(ctx context.Context) error {
+	// Without controllers, the manager does not need the CRDs.
+	if !m.options.Disabled && !m.crds.await(ctx) {
+		return nil
+	}
+	mgr, err := m.assemble(ctx)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+// assemble adds the controllers to a manager. It returns an error if an address is not available.
+func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
+	options := m.options
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	cfg := rest.CopyConfig(options.Config)
-	cfg.QPS = -1
-	hook := newWebhook(cfg, options)
 	// Names repeat if one process runs several managers in turn, as tests do.
 	skipNames, grace := true, shutdown
-	mgr, err := ctrlmanager.New(cfg, ctrlmanager.Options{
-		Scheme:                        scheme,
-		Logger:                        options.Logger,
+	mgr, err := ctrlmanager.New(m.config, ctrlmanager.Options{
+		Scheme: scheme,
+		Logger: options.Logger,
+		// The mapper knows the kinds that the CRDs were waited for.
+		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.crds.mapper, nil },
 		Cache:                         caches(options.views()),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
@@ -129,22 +195,21 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
-		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              options.PprofBindAddress,
 		GracefulShutdownTimeout:       &grace,
 		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
-		WebhookServer:                 hook.Server,
+		WebhookServer:                 m.hook.Server,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)
 	}
-	if err := addHealth(mgr); err != nil {
-		return nil, err
+	if err := mgr.Add(&readiness{cache: mgr.GetCache(), synced: &m.synced}); err != nil {
+		return nil, fmt.Errorf("add health checks: %w", err)
 	}
-	m := &Manager{manager: mgr}
 	if options.Disabled {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
-		return m, nil
+		return mgr, nil
 	}
 	if err := startInformers(ctx, mgr.GetCache()); err != nil {
 		return nil, err
@@ -158,19 +223,7 @@ func New(ctx context.Context, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := addControllers(ctx, cfg, mgr, hook, reader, counters, options); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// Run runs the controllers until the context ends, and returns an error if the lease is lost.
-// The process must exit when Run returns.
-func (m *Manager) Run(ctx context.Context) error {
-	if err := m.manager.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
-	}
-	return nil
+	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, options)
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -5,57 +5,14 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 )
-
-// addHealth adds health checks. A manager is ready when its caches are synced, whether or not
-// it is the leader.
-func addHealth(mgr ctrlmanager.Manager) error {
-	ready := &readiness{cache: mgr.GetCache()}
-	err := errors.Join(
-		mgr.Add(ready),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("caches", ready.check),
-	)
-	if err != nil {
-		return fmt.Errorf("add health checks: %w", err)
-	}
-	return nil
-}
-
-// readiness tracks whether the caches are synced.
-type readiness struct {
-	cache  cache.Cache
-	synced atomic.Bool
-}
-
-// Start waits until the caches are synced.
-func (r *readiness) Start(ctx context.Context) error {
-	r.synced.Store(r.cache.WaitForCacheSync(ctx))
-	<-ctx.Done()
-	return nil
-}
-
-// NeedLeaderElection returns false: it runs in every manager.
-func (r *readiness) NeedLeaderElection() bool { return false }
-
-func (r *readiness) check(*http.Request) error {
-	if !r.synced.Load() {
-		return errors.New("caches are not synced yet")
-	}
-	return nil
-}
 
 // addRecorder returns an event recorder with the manager as the source. It records while the
 // manager runs.

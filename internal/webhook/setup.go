@@ -6,7 +6,6 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -75,7 +74,7 @@ func New(config *rest.Config, options Options) *Webhook {
 }
 
 // Add runs the webhook under the manager that uses its server, whether or not the manager
-// leads. The manager is ready when the webhook serves.
+// leads. The manager must not be ready before the webhook serves.
 func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader gather.Reader) error {
 	informers, err := w.informers(mgr)
 	if err != nil {
@@ -89,8 +88,7 @@ func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader gather.Re
 	}
 	// GetWebhookServer makes the manager run the server.
 	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: &Handler{Reader: reader, Nodes: informers}})
-	err = errors.Join(mgr.Add(informers), mgr.AddReadyzCheck("webhook", w.Server.StartedChecker()))
-	if err != nil {
+	if err := mgr.Add(informers); err != nil {
 		return fmt.Errorf("add webhook: %w", err)
 	}
 	if w.source == nil {

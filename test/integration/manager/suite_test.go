@@ -114,7 +114,7 @@ func runManager(t testing.TB, options manager.Options) (stop func()) {
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
-	m, err := manager.New(ctx, options)
+	m, err := manager.New(options)
 	if err != nil {
 		cancel()
 		t.Fatal("create manager:", err)

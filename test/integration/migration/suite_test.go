@@ -121,7 +121,7 @@ func (w *world) startManager() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var defaults configv1alpha1.ManagerConfiguration
 	configv1alpha1.SetManagerDefaults(&defaults)
-	m, err := manager.New(ctx, manager.Options{
+	m, err := manager.New(manager.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
 		Controllers: defaults.Controllers,
 		Defaults:    plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},

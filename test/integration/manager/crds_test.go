@@ -1,0 +1,129 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// A manager that starts before the CRDs are served is alive and not ready, says why, and works as
+// soon as they are served. They arrive one after the other.
+func TestManagerWaitsForCRDs(t *testing.T) {
+	own := env.Start(t, env.NoCRDs())
+	w := newWorldWithoutManager(t, own)
+	address := env.FreeAddress(t)
+	lines := &logged{}
+	runManager(t, manager.Options{
+		Config: own.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+		MetricsBindAddress: "0", HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
+	})
+	const both = "the API server does not serve version v1alpha1 of nodepodprobes.apps.kruise.io and podprobemarkers.apps.kruise.io: apply the CRDs of Seamark"
+	w.until("the manager waits", func(ctx context.Context) (string, error) {
+		if answer := answerOf(ctx, address, "/readyz"); answer != "503 crds: "+both+"\ncaches: not synced\n" {
+			return answer, nil
+		}
+		return "", nil
+	})
+	before, err := own.Requests(t.Context())
+	w.must(err)
+	const watched = 4 * time.Second
+	(&fleet{world: w}).wait(watched)
+	after, err := own.Requests(t.Context())
+	w.must(err)
+	if answer := answerOf(t.Context(), address, "/healthz"); answer != "200 ok\n" {
+		t.Errorf("/healthz: %q, want ok", answer)
+	}
+	if n := lines.count("Waiting for the CRDs"); n != 1 {
+		t.Errorf("%d lines say that the manager waits for the CRDs, want 1:\n%s", n, lines)
+	}
+	t.Logf("requests in %s: %v", watched, after.Since(before))
+
+	crds, err := env.ReadCRDs("")
+	w.must(err)
+	for i := range crds {
+		_, err := envtest.InstallCRDs(own.Config, envtest.CRDInstallOptions{CRDs: crds[i : i+1]})
+		w.must(err)
+	}
+	w.ready(address)
+	if n := lines.count("The API server serves the CRDs"); n != 1 {
+		t.Errorf("%d lines say that the CRDs are served, want 1:\n%s", n, lines)
+	}
+	w.pod("a", w.node("late"))
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.planned("late", "a/web#p")
+	w.report("late", states{"web#p": succeeded})
+	w.marked("a", "label web=1")
+	if w.leader() == "" {
+		t.Error("the manager works without the lease")
+	}
+}
+
+// A manager that is stopped while it waits stops without an error.
+func TestManagerStopsWhileItWaitsForCRDs(t *testing.T) {
+	own := env.Start(t, env.NoCRDs())
+	w := newWorldWithoutManager(t, own)
+	address := env.FreeAddress(t)
+	stop := runManager(t, manager.Options{
+		Config: own.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: address,
+	})
+	w.until("the manager waits", func(ctx context.Context) (string, error) {
+		if answer := answerOf(ctx, address, "/readyz"); !strings.HasPrefix(answer, "503") {
+			return answer, nil
+		}
+		return "", nil
+	})
+	stop()
+}
+
+// answerOf returns the status code and body, or the error.
+func answerOf(ctx context.Context, address, path string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return err.Error()
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return response.Status[:len("200")] + " " + string(body)
+}
+
+// logged collects the lines of a log.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *logged) count(part string) int { return strings.Count(l.String(), part) }
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
