@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 
@@ -68,7 +67,7 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	a, err := agent.New(agent.Options{
 		NodeName: line.NodeName, Config: cfg, Runtime: runtime, Version: version,
 		ExecConcurrency: int(c.ExecConcurrency), ReportInterval: c.ReportInterval.Duration,
-		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Rand: rand.Float64, Log: log,
+		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log,
 	})
 	if err != nil {
 		return err

@@ -56,8 +56,6 @@ type Options struct {
 	// Profiles serves net/http/pprof at /debug/pprof/. It is optional. Profiles can contain
 	// confidential data, so it should listen on loopback. The agent closes it.
 	Profiles net.Listener
-	// Rand returns a number in [0,1). It spreads the first runs after the start.
-	Rand func() float64
 	// Log is the agent's logger. Its values include the node.
 	Log logr.Logger
 }
@@ -67,8 +65,8 @@ func (o *Options) validate() error {
 	switch {
 	case o.NodeName == "":
 		return errors.New("node name: required value: must be the name of this Node")
-	case o.Config == nil, o.Runtime == nil, o.Metrics == nil, o.Rand == nil:
-		return errors.New("agent options: required value: Config, Runtime, Metrics and Rand")
+	case o.Config == nil, o.Runtime == nil, o.Metrics == nil:
+		return errors.New("agent options: required value: Config, Runtime and Metrics")
 	case o.ExecConcurrency < 1:
 		return fmt.Errorf("exec concurrency: %d is invalid: must be at least 1", o.ExecConcurrency)
 	case o.ReportInterval <= 0:
@@ -117,7 +115,8 @@ func New(options Options) (*Agent, error) {
 		Prober:  probers.New(a.commands, options.Version),
 		Sink:    a.reporter,
 		Observe: a.observe,
-		Rand:    options.Rand,
+		Phase:   worker.PhaseOf,
+		Now:     time.Now,
 	})
 	a.containers = newContainers(a.worker)
 	a.follower = &follower{

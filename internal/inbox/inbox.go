@@ -13,14 +13,16 @@ import (
 // Inbox holds functions that the owner has yet to call. Posting never blocks, so that the
 // owner and the goroutines that post never wait for each other.
 type Inbox struct {
+	now func() time.Time
+
 	mu      sync.Mutex
 	pending []func(now time.Time)
 	// wake has a token if functions may be pending.
 	wake chan struct{}
 }
 
-// New returns an empty inbox.
-func New() *Inbox { return &Inbox{wake: make(chan struct{}, 1)} }
+// New returns an empty inbox. It gets the current time from now: time.Now.
+func New(now func() time.Time) *Inbox { return &Inbox{now: now, wake: make(chan struct{}, 1)} }
 
 // Post adds a function. It is safe for concurrent use.
 func (b *Inbox) Post(handle func(now time.Time)) {
@@ -43,6 +45,6 @@ func (b *Inbox) Deliver() {
 	b.pending = nil
 	b.mu.Unlock()
 	for _, handle := range pending {
-		handle(time.Now())
+		handle(b.now())
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestDeliverCallsPendingFunctionsInOrder(t *testing.T) {
-	b := inbox.New()
+	b := inbox.New(time.Now)
 	var got []int
 	for i := range 3 {
 		b.Post(func(time.Time) {

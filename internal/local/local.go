@@ -113,7 +113,7 @@ func New(options Options) (*Runner, error) {
 			return nil, err
 		}
 	}
-	r := &Runner{options: options, inbox: inbox.New()}
+	r := &Runner{options: options, inbox: inbox.New(time.Now)}
 	for i := range options.Objects.Markers {
 		marker, err := plan.Compile(&options.Objects.Markers[i])
 		if err != nil {

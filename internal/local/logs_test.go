@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +33,7 @@ func TestLineWriter(t *testing.T) {
 		"empty line":            {[]string{"\n"}, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := inbox.New()
+			events := inbox.New(time.Now)
 			p := newPod(&corev1.Pod{}, "node", lifecycle.CrashLoop{})
 			w := newOutput(events, &changes{}).writer(p, "main", "stdout")
 			for _, text := range test.writes {

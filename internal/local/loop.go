@@ -54,8 +54,8 @@ func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, er
 		Prober:  newProbers(l.commands, execs, listeners, r.options.Version),
 		Sink:    sink{l},
 		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
-		// A local run has too few probes to need the random delay of a machine that boots.
-		Rand: func() float64 { return 0 },
+		// A local run has too few probes to spread them over a period.
+		Now: time.Now,
 	})
 	l.containers = newContainers(containers{
 		pods: r.pods, listeners: listeners, objects: &r.options.Objects, keeper: keeper, execs: execs, observer: l.worker,

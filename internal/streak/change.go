@@ -20,8 +20,8 @@ const (
 // Unknown without counted outcomes, and a run that has ended is Failed immediately. A probe
 // without a result has no state while its container runs.
 func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
-	fresh := e.isFresh(c)
-	resumed := e.restored || e.container.ID == ""
+	fresh := e.isFresh(now, c)
+	resumed, continued := e.restored || e.container.ID == "", e.restored && !fresh && e.state.State != ""
 	e.container, e.restored = c, false
 	if fresh {
 		e.reset()
@@ -32,7 +32,11 @@ func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition,
 		return e.become(now, v1alpha1.ProbeFailed, notRunning(c.Reason))
 	}
 	if fresh || resumed {
+		e.started = startOf(now, c)
 		e.schedule(now)
+	}
+	if continued {
+		e.next = e.next.Add(e.phase.until(e.next, e.policy.Period))
 	}
 	if fresh && e.state.State != "" {
 		return e.become(now, v1alpha1.ProbeUnknown, messageNewContainer)
@@ -45,15 +49,15 @@ func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition,
 //
 // A restored state has no ID, so times decide. Reported times are whole seconds: a run that
 // started within the second of the report counts as the reported one. If the report has no
-// times, every run counts as the reported one, so that the state is not discarded without
-// evidence.
-func (e *Evaluator) isFresh(c ContainerRun) bool {
+// times, or the wall clock was set back since the start, every run counts as the reported
+// one, so that the state is not discarded without evidence.
+func (e *Evaluator) isFresh(now time.Time, c ContainerRun) bool {
 	if e.restored {
 		reported := e.state.LastTransition
 		if e.state.LastProbe.After(reported) {
 			reported = e.state.LastProbe
 		}
-		if reported.IsZero() {
+		if reported.IsZero() || c.StartedAt.After(now) {
 			return false
 		}
 		return c.StartedAt.Truncate(time.Second).After(reported)
@@ -77,7 +81,7 @@ func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 // reach a threshold; earlier outcomes do not count. The probe is due immediately, or after
 // the new initial delay, and then with the new period.
 func (e *Evaluator) Edited(now time.Time, policy Policy) {
-	e.policy, e.notBefore = policy, time.Time{}
+	e.policy = policy
 	e.reset()
 	if e.container.Running {
 		e.schedule(now)
@@ -87,11 +91,19 @@ func (e *Evaluator) Edited(now time.Time, policy Policy) {
 // schedule makes the probe due as soon as it may run.
 func (e *Evaluator) schedule(now time.Time) {
 	e.next = now
-	for _, bound := range []time.Time{e.notBefore, e.container.StartedAt.Add(e.policy.InitialDelay)} {
-		if bound.After(e.next) {
-			e.next = bound
-		}
+	if ready := e.started.Add(e.policy.InitialDelay); ready.After(now) {
+		e.next = ready
 	}
+}
+
+// startOf returns when a run of the container started, on the monotonic clock of now. The
+// runtime reports it on the wall clock, which may be set at any time, so the two are compared
+// only once. A start in the future counts as now.
+func startOf(now time.Time, c ContainerRun) time.Time {
+	if c.StartedAt.IsZero() {
+		return time.Time{}
+	}
+	return now.Add(-max(now.Sub(c.StartedAt), 0))
 }
 
 func notRunning(reason string) string {

@@ -22,7 +22,7 @@ func FuzzDue(f *testing.F) {
 			InitialDelay: time.Duration(delay) * time.Second, Period: max(time.Duration(period), 1) * time.Second,
 			SuccessThreshold: 1, FailureThreshold: 1,
 		}
-		evaluator := streak.New(policy, time.Time{})
+		evaluator := streak.New(policy, streak.Phase{})
 		running(0, "a", 0)(evaluator)
 		first := at(0).Add(policy.InitialDelay)
 		now := at(0)

@@ -21,22 +21,19 @@ func TestDue(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		notBefore float64
-		steps     []step
-		want      float64
+		steps []step
+		want  float64
 	}{
-		"delayed start":              {notBefore: 7, steps: []step{running(0, "a", -60)}, want: 7},
 		"first run":                  {steps: []step{running(0, "a", 0), begin(0)}, want: 10},
 		"late run":                   {steps: []step{running(0, "a", 0), begin(3)}, want: 10},
 		"skipped runs":               {steps: []step{running(0, "a", 0), begin(0), begin(37)}, want: 40},
 		"skipped runs, exact period": {steps: []step{running(0, "a", 0), begin(0), begin(20)}, want: 30},
 		"early run":                  {steps: []step{running(0, "a", 0), begin(0), begin(5)}, want: 10},
-		"edit during delayed start":  {notBefore: 7, steps: []step{running(0, "a", 0), edited(1, kubernetes())}, want: 1},
 		"container restart":          {steps: []step{running(0, "a", 0), begin(0), running(3, "b", 3)}, want: 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			evaluator := streak.New(kubernetes(), at(tc.notBefore))
+			evaluator := streak.New(kubernetes(), streak.Phase{})
 			for _, s := range tc.steps {
 				s(evaluator)
 			}

@@ -6,7 +6,6 @@ package streak_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/streak"
@@ -75,7 +74,7 @@ func FuzzEvaluator(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		m := &model{policy: kubernetes()}
-		evaluator := streak.New(m.policy, time.Time{})
+		evaluator := streak.New(m.policy, streak.Phase{})
 		for i, op := range script {
 			before := evaluator.State().State
 			transition, changed := m.play(op, float64(i))(evaluator)

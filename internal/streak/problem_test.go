@@ -43,7 +43,7 @@ func TestProblem(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := streak.New(policy, start)
+			e := streak.New(policy, streak.Phase{})
 			e.ContainerChanged(start, run)
 			e.Outcome(start, probe.Outcome{Success: true})
 			e.Troubled(problem.Since, problem.Reason, problem.Message)

@@ -93,10 +93,12 @@ type Transition struct {
 // Evaluator evaluates one probe of one container. It is not safe for concurrent use.
 // Methods that may change the state return the transition, and false if there was none.
 type Evaluator struct {
-	policy    Policy
-	notBefore time.Time
+	policy Policy
+	phase  Phase
 	// container is the newest known run of the container. Its ID is empty if there is none.
 	container ContainerRun
+	// started is when the container started, on the monotonic clock.
+	started time.Time
 	// restored is set while the state comes from a report and has not been matched to a
 	// run of the container.
 	restored bool
@@ -108,16 +110,17 @@ type Evaluator struct {
 	next time.Time
 }
 
-// New returns the evaluator of a probe that has no state. The probe is not due before
-// notBefore, and not before its container runs.
-func New(policy Policy, notBefore time.Time) *Evaluator {
-	return &Evaluator{policy: policy, notBefore: notBefore}
+// New returns the evaluator of a probe that has no state. The probe is due as soon as its
+// container runs and its delay has passed.
+func New(policy Policy, phase Phase) *Evaluator {
+	return &Evaluator{policy: policy, phase: phase}
 }
 
 // Restore returns the evaluator of a probe whose state was reported before an agent
-// restart. The probe keeps the state until its first transition.
-func Restore(policy Policy, notBefore time.Time, state State) *Evaluator {
-	return &Evaluator{policy: policy, notBefore: notBefore, state: state, restored: state.State != "" || state.Problem.Reason != ""}
+// restart. The probe keeps the state until its first transition. It continues in its phase,
+// because it has a state already.
+func Restore(policy Policy, phase Phase, state State) *Evaluator {
+	return &Evaluator{policy: policy, phase: phase, state: state, restored: state.State != "" || state.Problem.Reason != ""}
 }
 
 // State returns the current state.
@@ -136,15 +139,16 @@ func (e *Evaluator) Streak() (success bool, count int) { return e.last, e.count 
 func (e *Evaluator) Due() (time.Time, bool) { return e.next, !e.next.IsZero() }
 
 // Begin records that a run starts at now and moves Due to the next time of the schedule,
-// which continues from the previous due time in steps of one period. It skips times that
-// have passed: a run that takes longer than the period is followed by one run, not by all
-// that it delayed.
+// which continues from the previous due time in steps of one period, a little longer until
+// the runs are in their phase. It skips times that have passed: a run that takes longer than
+// the period is followed by one run, not by all that it delayed.
 func (e *Evaluator) Begin(now time.Time) {
 	if e.next.IsZero() || now.Before(e.next) {
 		return
 	}
 	passed := now.Sub(e.next) / e.policy.Period
 	e.next = e.next.Add((passed + 1) * e.policy.Period)
+	e.next = e.next.Add(e.phase.approach(e.next, e.policy.Period))
 }
 
 // Outcome evaluates an outcome for the run that Container returns. It ignores outcomes

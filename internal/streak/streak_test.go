@@ -347,7 +347,7 @@ func TestEvaluator(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			evaluator := streak.Restore(tc.policy, time.Time{}, tc.start)
+			evaluator := streak.Restore(tc.policy, streak.Phase{}, tc.start)
 			var got []streak.Transition
 			for _, s := range tc.steps {
 				if transition, changed := s(evaluator); changed {

@@ -42,7 +42,7 @@ func BenchmarkWorker(b *testing.B) {
 	b.ReportAllocs()
 	c := &counter{n: int64(b.N), done: make(chan struct{})}
 	w := worker.New(worker.Options{
-		Prober: c, Sink: discard{}, Observe: func(worker.Run) {}, Rand: func() float64 { return 0 },
+		Prober: c, Sink: discard{}, Observe: func(worker.Run) {}, Phase: worker.PhaseOf, Now: time.Now,
 	})
 	var probes []worker.Task
 	for i := range 1000 {

@@ -99,14 +99,13 @@ func (b *bench) observe(run worker.Run) {
 	b.observed++
 }
 
-// newBench starts a worker whose first runs are delayed by spread, a fraction of the
-// period. By default, its probes succeed immediately.
-func newBench(t *testing.T, spread float64) *bench {
-	return newBenchWith(t, spread, func(p *prober) probe.Prober { return p })
+// newBench starts a worker without phases. By default, its probes succeed immediately.
+func newBench(t *testing.T) *bench {
+	return newBenchWith(t, func(p *prober) probe.Prober { return p })
 }
 
 // newBenchWith starts a worker with a wrapped prober.
-func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober) *bench {
+func newBenchWith(t *testing.T, wrap func(*prober) probe.Prober) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &bench{t: t, troubled: map[string]v1alpha1.ProbeErrorReason{}, cancel: cancel, done: make(chan struct{}), prober: &prober{
 		start:    time.Now(),
@@ -118,7 +117,7 @@ func newBenchWith(t *testing.T, spread float64, wrap func(*prober) probe.Prober)
 		},
 	}}
 	b.Worker = worker.New(worker.Options{
-		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Rand: func() float64 { return spread },
+		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Now: time.Now,
 	})
 	go func() {
 		defer close(b.done)

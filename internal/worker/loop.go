@@ -18,13 +18,15 @@ import (
 // loop is the state that the worker's goroutine owns.
 type loop struct {
 	options Options
-	post    func(job func(now time.Time))
+	// origin is when the worker was created. All phases refer to it.
+	origin time.Time
+	post   func(job func(now time.Time))
 
-	// planned reports whether there was a plan, synced whether all containers are known.
-	planned, synced bool
-	entries         map[probeid.Key]*entry
-	members         map[probeid.ContainerKey]map[probeid.Key]*entry
-	containers      map[probeid.ContainerKey]streak.ContainerRun
+	// synced reports whether all containers are known.
+	synced     bool
+	entries    map[probeid.Key]*entry
+	members    map[probeid.ContainerKey]map[probeid.Key]*entry
+	containers map[probeid.ContainerKey]streak.ContainerRun
 	// unknown contains the containers that the runtime cannot describe.
 	unknown  map[probeid.ContainerKey]bool
 	inFlight map[probeid.Key]*flight
@@ -53,8 +55,6 @@ type flight struct {
 }
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
-	first := !l.planned
-	l.planned = true
 	wanted := make(map[probeid.Key]bool, len(tasks))
 	for i := range tasks {
 		task := &tasks[i]
@@ -66,7 +66,7 @@ func (l *loop) setPlan(now time.Time, tasks []Task) {
 			l.edit(now, e, task)
 			continue
 		}
-		l.add(now, task, first)
+		l.add(now, task)
 	}
 	for key, e := range l.entries {
 		if !wanted[key] {
@@ -76,12 +76,12 @@ func (l *loop) setPlan(now time.Time, tasks []Task) {
 }
 
 // add adds a probe to the plan.
-func (l *loop) add(now time.Time, task *Task, first bool) {
-	notBefore := now
-	if first {
-		notBefore = now.Add(time.Duration(l.options.Rand() * float64(task.Policy.Period)))
+func (l *loop) add(now time.Time, task *Task) {
+	var phase streak.Phase
+	if l.options.Phase != nil {
+		phase = streak.Phase{Origin: l.origin, Offset: l.options.Phase(task.Key)}
 	}
-	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, notBefore, task.Restored), index: -1}
+	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, phase, task.Restored), index: -1}
 	l.entries[task.Key] = e
 	if l.members[task.Key.ContainerKey] == nil {
 		l.members[task.Key.ContainerKey] = map[probeid.Key]*entry{}
@@ -212,12 +212,12 @@ func (l *loop) untilDue() time.Duration {
 	if e == nil {
 		return math.MaxInt64
 	}
-	return max(time.Until(e.due), 0)
+	return max(e.due.Sub(l.options.Now()), 0)
 }
 
 // startDue starts every run that is due.
 func (l *loop) startDue(ctx context.Context) {
-	now := time.Now()
+	now := l.options.Now()
 	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
 		l.queue.remove(e)
 		if f, busy := l.inFlight[e.task.Key]; busy {
@@ -247,7 +247,7 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 		outcome, err := l.options.Prober.Probe(ctx, target)
 		cancelled := ctx.Err() != nil
 		cancel()
-		run := Run{Key: key, Pod: pod, Handler: target.Handler, Duration: time.Since(now), Outcome: outcome, Err: err}
+		run := Run{Key: key, Pod: pod, Handler: target.Handler, Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err}
 		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
 	}()
 }

@@ -95,7 +95,7 @@ func TestProblems(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, 0)
+				b := newBench(t)
 				defer b.stop()
 				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					r := tc.results[min(n, len(tc.results))-1]
@@ -130,7 +130,7 @@ func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, 0)
+				b := newBench(t)
 				defer b.stop()
 				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
 					if n == 1 {
@@ -153,7 +153,7 @@ func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 
 func TestRestoredProblemStaysUntilTheFirstRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, 0)
+		b := newBench(t)
 		defer b.stop()
 		b.plan(planned("a", func(task *worker.Task) {
 			task.Policy.InitialDelay = 5 * time.Second

@@ -22,7 +22,7 @@ func TestStop(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBenchWith(t, 0, tc.prober)
+				b := newBenchWith(t, tc.prober)
 				b.result = slow(time.Hour)
 				b.containerRuns("a")
 				b.plan(planned("p"), planned("q"), planned("r"))

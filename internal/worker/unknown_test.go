@@ -80,7 +80,7 @@ func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, 0)
+				b := newBench(t)
 				tc.play(b)
 				b.stop()
 				if tc.runs == nil {

@@ -88,7 +88,7 @@ type Run struct {
 	Err error
 }
 
-// Options are what a Worker needs. All fields are required.
+// Options are what a Worker needs. Fields are required unless their comment says otherwise.
 type Options struct {
 	// Prober runs the probes. It is called from many goroutines at once.
 	Prober probe.Prober
@@ -96,9 +96,11 @@ type Options struct {
 	Sink Sink
 	// Observe receives every run that was not cancelled. The loop calls it.
 	Observe func(Run)
-	// Rand returns a number in [0,1). It spreads the first runs of the first plan over a
-	// period.
-	Rand func() float64
+	// Phase returns the position of a probe's runs within its period, in [0, 1): PhaseOf.
+	// If it is nil, the runs of each probe follow its first run.
+	Phase func(probeid.Key) float64
+	// Now returns the current time: time.Now.
+	Now func() time.Time
 }
 
 // Worker runs the probes of a plan. Its methods except Run are safe for concurrent use,
@@ -111,9 +113,10 @@ type Worker struct {
 
 // New returns a worker with an empty plan.
 func New(options Options) *Worker {
-	w := &Worker{options: options, inbox: inbox.New()}
+	w := &Worker{options: options, inbox: inbox.New(options.Now)}
 	w.loop = loop{
 		options:    options,
+		origin:     options.Now(),
 		post:       w.inbox.Post,
 		entries:    map[probeid.Key]*entry{},
 		members:    map[probeid.ContainerKey]map[probeid.Key]*entry{},
@@ -125,9 +128,9 @@ func New(options Options) *Worker {
 }
 
 // SetPlan replaces the plan. Probes that are also in the previous plan keep their states,
-// and edits take effect immediately. The first runs of the first plan are spread over a
-// period; probes that later plans add start immediately. When the plan is in force and the
-// sink has received all changes, the loop calls inForce.
+// and edits take effect immediately. Probes without a state start immediately; then, and
+// with a restored state, they run in their phase. When the plan is in force and the sink has
+// received all changes, the loop calls inForce.
 func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 	w.inbox.Post(func(now time.Time) {
 		w.loop.setPlan(now, tasks)

@@ -21,24 +21,21 @@ import (
 
 func TestWorker(t *testing.T) {
 	cases := map[string]struct {
-		spread float64
-		play   func(b *bench)
+		play func(b *bench)
 		// runs are the expected runs of each command, changes the expected transitions.
 		runs    map[string][]string
 		changes []string
 	}{
-		"first plan spread over a period": {
-			spread: 0.4,
+		"first plan": {
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(15 * time.Second)
 			},
-			runs:    map[string][]string{"p": {"4s a", "14s a"}},
-			changes: []string{"4s p >Succeeded"},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}},
+			changes: []string{"0s p >Succeeded"},
 		},
 		"probe of later plan": {
-			spread: 0.4,
 			play: func(b *bench) {
 				b.containerRuns("a")
 				b.plan()
@@ -320,7 +317,7 @@ func TestWorker(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, tc.spread)
+				b := newBench(t)
 				tc.play(b)
 				b.stop()
 				if tc.runs == nil {
@@ -346,7 +343,7 @@ func TestWorker(t *testing.T) {
 func TestOneRunInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stubborn *stubbornProber
-		b := newBenchWith(t, 0, func(p *prober) probe.Prober {
+		b := newBenchWith(t, func(p *prober) probe.Prober {
 			stubborn = &stubbornProber{prober: p}
 			return stubborn
 		})

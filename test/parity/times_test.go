@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
@@ -32,14 +33,14 @@ type agent struct {
 	runs []string
 }
 
-// newAgent starts a worker that stops with the test.
-func newAgent(t *testing.T, spread float64) *agent {
+// newAgent starts a worker that stops with the test. Without phase, its runs follow the first one.
+func newAgent(t *testing.T, phase func(probeid.Key) float64) *agent {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &agent{start: time.Now(), answer: func(int) (time.Duration, error) { return 0, nil }}
 	a.Worker = worker.New(worker.Options{
 		Prober: probe.Set{probe.HandlerExec: a}, Sink: sink{}, Observe: func(worker.Run) {},
-		Rand: func() float64 { return spread },
+		Phase: phase, Now: time.Now,
 	})
 	done := make(chan struct{})
 	go func() { defer close(done); a.Run(ctx) }()
@@ -139,7 +140,7 @@ func TestTimes(t *testing.T) {
 				pod := podWith(readiness, spec)
 				kubelet.manager.AddPod(t.Context(), pod)
 
-				seamark := newAgent(t, 0)
+				seamark := newAgent(t, nil)
 				seamark.answer = func(n int) (time.Duration, error) { return duration(n), tc.err }
 				seamark.containerRuns("c1")
 				seamark.plan(t, spec)
@@ -155,8 +156,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestSpreadAfterStart starts both sides with many probes. The first run of each is at a random
-// time within one period.
+// TestSpreadAfterStart starts both sides with many probes that have run before. The first run of
+// each is at its own time within one period: the kubelet's at random, Seamark's at its phase.
 func TestSpreadAfterStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
@@ -171,9 +172,12 @@ func TestSpreadAfterStart(t *testing.T) {
 		}
 		agents := make([]*agent, 0, many)
 		for i := range many {
-			seamark := newAgent(t, float64(i)/many)
+			seamark := newAgent(t, func(probeid.Key) float64 { return float64(i) / many })
 			seamark.containerRuns("c1")
-			seamark.plan(t, execProbe())
+			task := planned(t, execProbe())
+			task.Restored = streak.State{State: v1alpha1.ProbeSucceeded, LastProbe: time.Now(), LastTransition: time.Now()}
+			seamark.SetPlan([]worker.Task{task}, func() {})
+			synctest.Wait()
 			agents = append(agents, seamark)
 		}
 		pass(5 * time.Second)

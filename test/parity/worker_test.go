@@ -74,7 +74,7 @@ func play(t *testing.T, script []byte) {
 	k := []kind{readiness, liveness, startup}[script[0]%3]
 	p := &pair{bench: newBench(t, k), t: t, kind: k}
 	p.pod = podWith(p.kind, spec)
-	p.evaluator = streak.New(streak.PolicyOf(spec), time.Time{})
+	p.evaluator = streak.New(streak.PolicyOf(spec), streak.Phase{})
 	p.restart()
 	p.manager.AddPod(t.Context(), p.pod)
 	synctest.Wait()

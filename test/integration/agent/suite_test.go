@@ -135,7 +135,7 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 	a, err := agent.New(agent.Options{
 		ReportInterval: 100 * time.Millisecond,
 		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
-		Metrics: metrics, Gatherer: registry, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
+		Metrics: metrics, Gatherer: registry, Log: logr.Discard(),
 	})
 	if err != nil {
 		w.Fatal(err)

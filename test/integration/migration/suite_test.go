@@ -146,7 +146,7 @@ func (w *world) startAgent() {
 	a, err := agent.New(agent.Options{
 		ReportInterval: 100 * time.Millisecond,
 		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
-		Metrics: metrics, Rand: func() float64 { return 0.1 }, Log: logr.Discard(),
+		Metrics: metrics, Log: logr.Discard(),
 	})
 	w.must(err)
 	w.background(cancel, func() error {
