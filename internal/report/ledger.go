@@ -24,12 +24,20 @@ func entryOfKey(key probeid.Key) entryID { return entryID{podUID: key.PodUID, na
 
 // Ledger records what has been reported. It is immutable: its methods return a new ledger.
 type Ledger struct {
-	status    v1alpha1.NodePodProbeStatus
-	entries   map[entryID]v1alpha1.ContainerProbeState
-	messageAt map[entryID]time.Time
+	status   v1alpha1.NodePodProbeStatus
+	entries  map[entryID]v1alpha1.ContainerProbeState
+	messages map[entryID]messages
 	// announced are the states that need no event: there was one, or they were reported
 	// before the agent started.
 	announced map[entryID]v1alpha1.ProbeState
+}
+
+// messages are the reports of one probe's messages.
+type messages struct {
+	// at is when a state or message was last reported.
+	at time.Time
+	// tokens limits reports of changed messages.
+	tokens bucket
 }
 
 // Read returns the ledger of an agent that starts with a stored status. The states in the
@@ -49,32 +57,34 @@ func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
 // Wrote returns the ledger after a write of the status.
 func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger {
 	entries := index(status)
-	messageAt := make(map[entryID]time.Time, len(entries))
+	written := make(map[entryID]messages, len(entries))
 	for id, entry := range entries {
 		before, reported := l.entries[id]
-		if reported && before.State == entry.State && before.Message == entry.Message {
-			if at, found := l.messageAt[id]; found {
-				messageAt[id] = at
-			}
-			continue
+		m := l.messages[id]
+		switch {
+		case reported && before.State == entry.State && before.Message == entry.Message:
+		case reported && before.State == entry.State && before.LastTransitionTime.Equal(&entry.LastTransitionTime):
+			m = messages{at: now, tokens: m.tokens.take(now)}
+		default:
+			m.at = now
 		}
-		messageAt[id] = now
+		written[id] = m
 	}
-	return Ledger{status: status, entries: entries, messageAt: messageAt, announced: statesOf(entries)}
+	return Ledger{status: status, entries: entries, messages: written, announced: statesOf(entries)}
 }
 
 // Status returns the reported status.
 func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 
 // MessageDue returns when a changed message of a probe may be reported while the state stays
-// the same. If the state has changed and changed back since the last report, at transition,
+// the same: when its bucket has a token. If the state has changed and changed back since the last report, at transition,
 // the message is due immediately: within a second, reported times do not show the change.
 func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
-	at, found := l.messageAt[entryOfKey(key)]
-	if !found || transition.After(at) {
+	m := l.messages[entryOfKey(key)]
+	if transition.After(m.at) {
 		return time.Time{}
 	}
-	return at.Add(MessageInterval)
+	return m.tokens.due()
 }
 
 // Event is a change of a reported state that causes an event for the pod.

@@ -9,8 +9,9 @@
 //
 //   - the status contains exactly the pods and probes of the plan, in its order;
 //   - a change of a state or of the plan is reported immediately;
-//   - a message that changes while the state stays the same is reported at most once per
-//     MessageInterval;
+//   - a message that changes while the state stays the same takes a token from a bucket of
+//     the probe, which holds three and is refilled at one per minute; without a token, the
+//     newest message waits for one;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
 //   - an entry that is not due keeps its reported value when other entries are written.
@@ -29,10 +30,6 @@ import (
 )
 
 const (
-	// MessageInterval is the minimum time between two reports of a probe that differ only
-	// in the message.
-	MessageInterval = 5 * time.Second
-
 	// messageBudget is the maximum size of all messages of a node together. An object is
 	// one value in etcd, which rejects values of more than 1.5 MiB.
 	messageBudget = 512 << 10

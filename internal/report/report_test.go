@@ -118,35 +118,17 @@ func TestDecideOneProbe(t *testing.T) {
 			now:    3,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "ok", 3, 3))), Write: true},
 		},
-		"message within the interval": {
-			ledger: report.Read(status()).Wrote(at(0), before),
-			state:  new(known(succeeded, "fine", 3, 0)),
-			now:    3,
-			want:   report.Decision{Status: before, Next: at(5)},
-		},
 		"message of a state that changed and changed back within a second": {
 			ledger: report.Read(status()).Wrote(at(0.5), before),
 			state:  new(known(succeeded, "fine", 0.9, 0.9)),
 			now:    0.9,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 0, 0))), Write: true},
 		},
-		"message after the interval": {
-			ledger: report.Read(status()).Wrote(at(0), before),
-			state:  new(known(succeeded, "fine", 4, 0)),
-			now:    5,
-			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 4, 0))), Write: true},
-		},
 		"first message after an agent restart": {
 			ledger: report.Read(before),
 			state:  new(known(succeeded, "fine", 1, 0)),
 			now:    1,
 			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 1, 0))), Write: true},
-		},
-		"message after a write of other probes": {
-			ledger: report.Read(status()).Wrote(at(0), before).Wrote(at(4), before),
-			state:  new(known(succeeded, "fine", 5, 0)),
-			now:    5,
-			want:   report.Decision{Status: status(podStatus("a", entry("m#p", succeeded, "fine", 5, 0))), Write: true},
 		},
 		"only the probe time": {
 			ledger: report.Read(before),
