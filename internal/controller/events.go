@@ -66,10 +66,11 @@ func MarkerEvents(changed func(context.Context, Queue, *v1alpha1.PodProbeMarker)
 }
 
 // sameMarker reports whether both are the same generation of one marker, and neither or both
-// are being deleted.
+// are being deleted or publish bodies.
 func sameMarker(before, after *v1alpha1.PodProbeMarker) bool {
 	return before.UID == after.UID && before.Generation == after.Generation &&
-		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil)
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
+		plan.PublishesBody(before) == plan.PublishesBody(after)
 }
 
 // NodeEvents returns a handler that calls created for every new node, and changed for every

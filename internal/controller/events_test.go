@@ -31,6 +31,8 @@ func TestMarkerUpdates(t *testing.T) {
 		want  []string
 	}{
 		"metadata only":   {after: relabelled},
+		"body published":  {after: builders.Marker("ns", "web").Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, "true").Build(), want: []string{"game"}},
+		"other value":     {after: builders.Marker("ns", "web").Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, "no").Build()},
 		"edited spec":     {after: builders.Marker("ns", "web").Generation(2).Build(), want: []string{"game"}},
 		"being deleted":   {after: builders.Marker("ns", "web").Deleting().Build(), want: []string{"game"}},
 		"recreated":       {after: recreated, want: []string{"game"}},

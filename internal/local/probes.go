@@ -95,6 +95,10 @@ func (ps *probes) replan(applied func(report.Plan)) {
 	var tasks []worker.Task
 	add := func(task worker.Task, planned plannedProbe) {
 		planned.policy, planned.handler = task.Policy, task.Target.Handler
+		if task.Target.HTTP != nil {
+			// The user runs the process and may see what it answers.
+			task.Target.HTTP.PublishBody = true
+		}
 		ps.planned[task.Key] = planned
 		tasks = append(tasks, task)
 	}

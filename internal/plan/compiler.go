@@ -11,7 +11,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Compiler caches compiled markers by generation. It is safe for concurrent use.
+// Compiler caches compiled markers by generation and annotation. It is safe for concurrent use.
 type Compiler struct {
 	mu   sync.Mutex
 	done map[types.NamespacedName]compilation
@@ -22,6 +22,7 @@ type compilation struct {
 	uid        types.UID
 	generation int64
 	deleting   bool
+	publishes  bool
 	marker     *Marker
 	err        error
 }
@@ -38,12 +39,12 @@ func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	defer c.mu.Unlock()
 	known, found := c.done[key]
 	if found && known.uid == m.UID && known.generation == m.Generation &&
-		known.deleting == (m.DeletionTimestamp != nil) {
+		known.deleting == (m.DeletionTimestamp != nil) && known.publishes == PublishesBody(m) {
 		return known.marker, known.err
 	}
 	marker, err := Compile(m)
 	c.done[key] = compilation{
-		uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil,
+		uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, publishes: PublishesBody(m),
 		marker: marker, err: err,
 	}
 	return marker, err

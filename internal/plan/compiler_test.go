@@ -25,6 +25,7 @@ func TestCompilerCachesEachVersion(t *testing.T) {
 		"new generation": {next: base().Generation(2).Build()},
 		"being deleted":  {next: base().Deleting().Build()},
 		"recreated":      {next: other},
+		"body published": {next: base().Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, "true").Build()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,9 @@ type Marker struct {
 	// Deleting is whether the marker is being deleted. It then selects no pods.
 	Deleting bool
 
-	selector labels.Selector
-	probes   []source
+	selector    labels.Selector
+	probes      []source
+	publishBody bool
 }
 
 // source is one probe of a marker. wire is the encoded id.
@@ -55,6 +56,8 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		Deleting:  m.DeletionTimestamp != nil,
 		selector:  selector,
 		probes:    make([]source, 0, len(m.Spec.Probes)),
+
+		publishBody: PublishesBody(m),
 	}
 	seen := make(map[probeid.ID]bool, len(m.Spec.Probes))
 	for i := range m.Spec.Probes {
@@ -79,6 +82,12 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec})
 	}
 	return compiled, nil
+}
+
+// PublishesBody reports whether the marker requests that bodies of httpGet responses are
+// published. It is the only annotation of a marker that its plan depends on.
+func PublishesBody(m *v1alpha1.PodProbeMarker) bool {
+	return m.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] == "true"
 }
 
 func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {

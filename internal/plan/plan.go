@@ -147,6 +147,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 					Name:          src.wire,
 					ContainerName: src.spec.ContainerName,
 					Probe:         spec,
+					PublishBody:   m.publishBody && spec.HTTPGet != nil,
 				},
 			})
 		}

@@ -93,6 +93,9 @@ type HTTP struct {
 	Header http.Header
 	// Host replaces the URL's host in the Host header unless it is empty.
 	Host string
+	// PublishBody reports whether the message of a success contains the body, which may hold
+	// confidential data.
+	PublishBody bool
 }
 
 // TCP is a socket to connect to.

@@ -99,12 +99,14 @@ func (l *loop) edit(now time.Time, e *entry, task *Task) {
 	moved := e.task.PodIP != task.PodIP && task.Handler.Exec == nil
 	handler := !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
 	timed := e.task.Target.Timeout != task.Target.Timeout
-	edited := handler || moved || timed || e.task.Policy != task.Policy
+	published := e.task.Target.HTTP != nil && task.Target.HTTP != nil &&
+		e.task.Target.HTTP.PublishBody != task.Target.HTTP.PublishBody
+	edited := handler || moved || timed || published || e.task.Policy != task.Policy
 	e.task = *task
 	if !edited {
 		return
 	}
-	if handler || moved || timed {
+	if handler || moved || timed || published {
 		l.discard(task.Key)
 	}
 	e.evaluator.Edited(now, task.Policy)

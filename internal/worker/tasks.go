@@ -42,6 +42,9 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 			if err != nil {
 				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
 			}
+			if task.Target.HTTP != nil {
+				task.Target.HTTP.PublishBody = planned.PublishBody
+			}
 			tasks = append(tasks, task)
 		}
 	}

@@ -63,3 +63,19 @@ func TestTasksOf(t *testing.T) {
 		})
 	}
 }
+
+func TestTasksOfPublishBody(t *testing.T) {
+	get := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Path: "/"}}
+	for _, publish := range []bool{true, false} {
+		tasks, problems := worker.TasksOf([]v1alpha1.PodProbe{{
+			Name: "pod", Namespace: "games", UID: "pod-uid", IP: "10.0.0.1",
+			Probes: []v1alpha1.ContainerProbe{{
+				Name: "m#p", ContainerName: "main", PublishBody: publish,
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: get, TimeoutSeconds: 1}},
+			}},
+		}})
+		if len(tasks) != 1 || len(problems) > 0 || tasks[0].Target.HTTP.PublishBody != publish {
+			t.Errorf("publishBody %t: tasks %+v, problems %v", publish, tasks, problems)
+		}
+	}
+}

@@ -194,6 +194,23 @@ func TestWorker(t *testing.T) {
 			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
 		},
+		"body no longer published during a run": {
+			play: func(b *bench) {
+				published := func(publish bool) func(*worker.Task) {
+					return func(p *worker.Task) { p.Target.HTTP = &probe.HTTP{PublishBody: publish} }
+				}
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					return 3 * time.Second, probe.Outcome{Success: !target.HTTP.PublishBody}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p", published(true)))
+				pass(time.Second)
+				b.plan(planned("p", published(false)))
+				pass(4 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			changes: []string{"4s p >Succeeded"},
+		},
 		"timeout edited during a run": {
 			play: func(b *bench) {
 				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {

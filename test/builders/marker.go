@@ -46,6 +46,12 @@ func (b *MarkerBuilder) Generation(generation int64) *MarkerBuilder {
 	return b
 }
 
+// Annotation adds an annotation.
+func (b *MarkerBuilder) Annotation(key, value string) *MarkerBuilder {
+	metav1.SetMetaDataAnnotation(&b.marker.ObjectMeta, key, value)
+	return b
+}
+
 // Probe adds a probe.
 func (b *MarkerBuilder) Probe(probe *ProbeBuilder) *MarkerBuilder {
 	b.marker.Spec.Probes = append(b.marker.Spec.Probes, *probe.Build())

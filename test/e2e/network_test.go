@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // newTarget returns a pod that runs test/e2e/target, with named ports.
@@ -67,6 +69,7 @@ func TestNetworkProbes(t *testing.T) {
 		"grpc-no-health":  {grpcHealth(9091, ""), corev1.ConditionFalse, ""},
 	}
 	marker := newMarker("target", labels)
+	marker.Annotations = map[string]string{appsv1alpha1.PublishHTTPBodyAnnotationKey: "true"}
 	for name, tc := range cases {
 		marker.Spec.Probes = append(marker.Spec.Probes, newProbe(name, tc.handler, condition("test.dev/"+name)))
 	}
@@ -74,4 +77,7 @@ func TestNetworkProbes(t *testing.T) {
 	for name, tc := range cases {
 		s.podIs("target", hasCondition("test.dev/"+name, tc.want, tc.says))
 	}
+
+	s.edit("target", func(m *appsv1alpha1.PodProbeMarker) { m.Annotations = nil })
+	s.podIs("target", hasCondition("test.dev/http-named-port", corev1.ConditionTrue, "HTTP probe succeeded with statuscode: 200"))
 }

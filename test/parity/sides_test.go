@@ -100,6 +100,10 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 		return verdict{Conclusion: rejected, Message: err.Error()}
 	}
 	target.Timeout = timeout
+	if target.HTTP != nil {
+		// What is published is decided by the marker, not by the evaluation.
+		target.HTTP.PublishBody = true
+	}
 	// Only network probes are compared here.
 	return seamarkVerdict(probers.New(nil, userAgentVersion()).Probe(t.Context(), target))
 }

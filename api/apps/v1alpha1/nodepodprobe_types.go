@@ -94,6 +94,12 @@ type ContainerProbe struct {
 	// probe is the handler to run and how its results are evaluated.
 	// +required
 	Probe ContainerProbeSpec `json:"probe"`
+
+	// publishBody is true if the message of an httpGet probe contains the body of a
+	// successful response, which the marker requests with the annotation
+	// seamark.dev/publish-http-body. Added by Seamark.
+	// +optional
+	PublishBody bool `json:"publishBody,omitempty"`
 }
 
 // NodePodProbeStatus is the report of one node's agent.

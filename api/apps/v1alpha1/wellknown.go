@@ -22,6 +22,11 @@ const (
 	// probes in PodProbeMarkerAnnotationKey, in order and separated by commas.
 	PodProbeMarkerListAnnotationKey = "kruise.io/podprobemarker-list"
 
+	// PublishHTTPBodyAnnotationKey is the PodProbeMarker annotation that, if it is "true",
+	// makes the bodies of successful httpGet responses the messages of their probes. By
+	// default they are not published, because they may contain confidential data.
+	PublishHTTPBodyAnnotationKey = "seamark.dev/publish-http-body"
+
 	// EventReasonProbeSucceeded is the reason of the pod event for a transition to
 	// Succeeded.
 	EventReasonProbeSucceeded = "KruiseProbeSucceeded"

@@ -55,7 +55,7 @@ func New(version string) *Prober {
 }
 
 // Probe sends one request and follows redirects on the same host. A status from 200 to 399
-// is success, with the body as the message. A redirect to another host is not followed; it
+// is success, with the body as the message if the target publishes it. A redirect to another host is not followed; it
 // is a success with a message that says so. A timeout or a failed connection is a failure.
 // If the body is incomplete, the result is unknown and Probe returns an error, as the
 // kubelet does.
@@ -83,7 +83,7 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 	if err != nil {
 		return probe.Outcome{}, fmt.Errorf("read body of GET %s, status %d: %w", target.HTTP.URL, response.StatusCode, err)
 	}
-	return evaluate(response.StatusCode, body), nil
+	return evaluate(response.StatusCode, body, target.HTTP.PublishBody), nil
 }
 
 // runKey is the key of a run's context in the context of its request.
@@ -142,12 +142,16 @@ func headerOf(given http.Header, userAgent string) http.Header {
 	return header
 }
 
-// evaluate returns the outcome of a complete response.
-func evaluate(status int, body []byte) probe.Outcome {
+// evaluate returns the outcome of a complete response. The message of a failure never contains
+// the body.
+func evaluate(status int, body []byte, publishBody bool) probe.Outcome {
 	switch {
 	case status < http.StatusOK || status >= http.StatusBadRequest:
-		// The message does not contain the body, which may contain confidential data.
 		return probe.Outcome{Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
+	case !publishBody && status >= http.StatusMultipleChoices:
+		return probe.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe terminated redirects with statuscode: %d", status)}
+	case !publishBody:
+		return probe.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe succeeded with statuscode: %d", status)}
 	case status >= http.StatusMultipleChoices:
 		prefix := []byte("Probe terminated redirects, Response body: ")
 		return probe.Outcome{Success: true, Message: probe.Message(append(prefix, body...))}

@@ -6,11 +6,13 @@ package http_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,7 +37,7 @@ func target(t *testing.T, address string, timeout time.Duration) probe.Target {
 	if err != nil {
 		t.Fatalf("parse %q: %v", address, err)
 	}
-	return probe.Target{Handler: probe.HandlerHTTP, Timeout: timeout, HTTP: &probe.HTTP{URL: parsed, Header: http.Header{}}}
+	return probe.Target{Handler: probe.HandlerHTTP, Timeout: timeout, HTTP: &probe.HTTP{URL: parsed, Header: http.Header{}, PublishBody: true}}
 }
 
 func serve(t *testing.T, handle http.HandlerFunc) string {
@@ -99,6 +101,33 @@ func TestProbeEvaluatesResponse(t *testing.T) {
 				t.Errorf("Probe() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestUnpublishedBody checks that no message contains a body that is not published.
+func TestUnpublishedBody(t *testing.T) {
+	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(r.URL.Path[1:])
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "secret")
+	})
+	cases := map[int]probe.Outcome{
+		200: {Success: true, Message: "HTTP probe succeeded with statuscode: 200"},
+		299: {Success: true, Message: "HTTP probe succeeded with statuscode: 299"},
+		302: {Success: true, Message: "HTTP probe terminated redirects with statuscode: 302"},
+		400: {Message: "HTTP probe failed with statuscode: 400"},
+		500: {Message: "HTTP probe failed with statuscode: 500"},
+	}
+	for status, want := range cases {
+		to := target(t, fmt.Sprint(base, "/", status), timeout)
+		to.HTTP.PublishBody = false
+		got, err := httpprobe.New("1.36").Probe(t.Context(), to)
+		if err != nil {
+			t.Fatalf("Probe: %v", err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("status %d: Probe() (-want +got):\n%s", status, diff)
+		}
 	}
 }
 
