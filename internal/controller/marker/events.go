@@ -49,7 +49,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
-			if plan.Eligible(e.ObjectOld) != plan.Eligible(e.ObjectNew) || !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
+			if !sameInputs(e.ObjectOld, e.ObjectNew) {
 				enqueue(q, affected(e.ObjectOld, e.ObjectNew, r.lookup.Markers(ctx, e.ObjectNew.Namespace)))
 			}
 			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.ObjectNew))
@@ -100,11 +100,17 @@ func selecting(pod *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
 	return found
 }
 
+// sameInputs reports whether the same markers probe both versions of the pod. After a lost watch,
+// a pod and its successor with the same name appear as two versions of one object.
+func sameInputs(before, after *corev1.Pod) bool {
+	return before.UID == after.UID && plan.Eligible(before) == plan.Eligible(after) && maps.Equal(before.Labels, after.Labels)
+}
+
 // affected returns the markers that probe the pod before or after the change, if one of
-// them does so only before or only after.
+// them does so only before or only after, or if it is another pod.
 func affected(before, after *corev1.Pod, markers []*plan.Marker) []*plan.Marker {
 	var either []*plan.Marker
-	changed := false
+	changed := before.UID != after.UID
 	for _, marker := range markers {
 		probed := plan.Eligible(before) && marker.Matches(before)
 		probes := plan.Eligible(after) && marker.Matches(after)

@@ -1,0 +1,31 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// An agent that starts before the CRDs are served does not exit, and works when they are served.
+func TestAgentStartsBeforeCRDs(t *testing.T) {
+	own := env.Start(t, env.NoCRDs())
+	w := newWorld(t, own, critest.Streamed)
+	stop := w.startAgent()
+	crds, err := env.ReadCRDs("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(own.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		t.Fatal(err)
+	}
+	w.run("a")
+	w.plan(w.pod("a", "p"))
+	w.reported("a p", succeeded, "")
+	stop()
+}
