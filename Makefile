@@ -16,7 +16,8 @@ export CGO_ENABLED := 0
 CLUSTER_DIR ?= $(CURDIR)/.cluster
 # Number of nodes of the local cluster. Default: as many as it has, or one.
 NODES ?= $(or $(filter-out 0,$(words $(wildcard $(CLUSTER_DIR)/nodes/*))),1)
-# Container runtime of the nodes: containerd, or debian for Debian's containerd 1.6.
+# Container runtimes of the nodes, separated by commas, in the order of the nodes: containerd (2.2), containerd-1.7,
+# or debian for Debian's containerd 1.6.
 RUNTIME ?= containerd
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # Tag of the images that `make images` builds and `make install` runs.
@@ -222,12 +223,12 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped at 
 test-docs: jq build tools example-images ## Run the commands of the documents on the running cluster. test-local runs those that need none.
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 40m ./test/docs -run TestCommands
 
-# The tests whose results may differ with several nodes, or with a runtime that streams no container events.
+# The tests whose results may differ with several nodes, or with a runtime whose container events are not used.
 .PHONY: test-e2e-nodes
-test-e2e-nodes: ## Change the local cluster to two nodes with Debian's containerd and run the tests that may differ.
-	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian install e2e-images
+test-e2e-nodes: ## Change the local cluster to two nodes with containerd 1.6 and 1.7 and run the tests that may differ.
+	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian,containerd-1.7 install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
-		-run 'TestEveryNode|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe'
+		-run 'TestEveryNode|TestContainerEndAfterAgentRestart|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe'
 
 .PHONY: e2e-images
 e2e-images:

@@ -47,7 +47,7 @@ type Program struct {
 	Sources []string
 }
 
-// Programs returns all programs.
+// Programs returns the programs that every cluster needs.
 func Programs() []Program {
 	kubernetes := func(name string) Program {
 		return Program{
@@ -58,22 +58,34 @@ func Programs() []Program {
 			},
 		}
 	}
-	containerd := func(name string) Program {
-		const module = "github.com/containerd/containerd/v2"
-		return Program{
-			Name: name, Module: "containerd", Package: module + "/cmd/" + name, Version: module,
-			Tags:        "no_btrfs no_devmapper no_zfs",
-			VersionVars: []string{module + "/version.Version"},
-		}
-	}
-	return []Program{
+	programs := []Program{
 		{Name: "etcd", Module: ".", Package: "go.etcd.io/etcd/server/v3", Output: "server"},
 		kubernetes("kube-apiserver"),
-		containerd("containerd"), containerd("containerd-shim-runc-v2"), containerd("ctr"),
+	}
+	programs = append(programs, containerd("containerd", "github.com/containerd/containerd/v2")...)
+	return append(programs, []Program{
 		{Name: "pause", Module: ".", Package: "./cmd/pause", Sources: []string{"cmd/pause/main.go"}},
 		kubernetes("kubelet"), kubernetes("kube-controller-manager"), kubernetes("kube-scheduler"),
 		kubernetes("kube-proxy"), kubernetes("kubectl"),
+	}...)
+}
+
+// Containerd17 returns the programs of containerd 1.7, which have the names of those of containerd 2.
+func Containerd17() []Program {
+	return containerd("containerd-1.7", "github.com/containerd/containerd")
+}
+
+// containerd returns the programs of a version of containerd. folder is the folder of the module that pins it.
+func containerd(folder, module string) []Program {
+	var programs []Program
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		programs = append(programs, Program{
+			Name: name, Module: folder, Package: module + "/cmd/" + name, Version: module,
+			Tags:        "no_btrfs no_devmapper no_zfs",
+			VersionVars: []string{module + "/version.Version"},
+		})
 	}
+	return programs
 }
 
 // Select returns the programs with the given names, or all without names.

@@ -83,18 +83,18 @@ func newUp(open opener) *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	nodes := cmd.Flags().Int("nodes", 1, "number of nodes")
-	runtime := cmd.Flags().String("runtime", string(node.RuntimeContainerd),
-		"container runtime of the nodes: containerd (built from source) or debian (Debian's containerd, without events)")
+	names := cmd.Flags().StringSlice("runtime", []string{string(node.RuntimeContainerd)},
+		"container runtimes of the nodes, in their order: containerd and containerd-1.7 (built from source), debian (Debian's containerd 1.6)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		kind := node.Runtime(*runtime)
-		if kind != node.RuntimeContainerd && kind != node.RuntimeDebian {
-			return fmt.Errorf("runtime: %q is invalid: must be %s or %s", kind, node.RuntimeContainerd, node.RuntimeDebian)
+		runtimes, err := node.ParseRuntimes(*names)
+		if err != nil {
+			return err
 		}
 		target, err := open()
 		if err != nil {
 			return err
 		}
-		return target.Up(cmd.Context(), cluster.Options{Nodes: *nodes, Runtime: kind})
+		return target.Up(cmd.Context(), cluster.Options{Nodes: *nodes, Runtimes: runtimes})
 	}
 	return cmd
 }

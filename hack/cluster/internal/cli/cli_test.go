@@ -52,7 +52,8 @@ func TestInvalidArguments(t *testing.T) {
 		want string
 	}{
 		"unknown program":     {args: []string{"build", "--only", "kube-apiserverr"}, want: "kube-apiserver,"},
-		"unknown runtime":     {args: []string{"up", "--runtime", "docker"}, want: "containerd or debian"},
+		"unknown runtime":     {args: []string{"up", "--runtime", "docker"}, want: "containerd, containerd-1.7 or debian"},
+		"one unknown runtime": {args: []string{"up", "--runtime", "debian,docker"}, want: `"docker" is invalid`},
 		"no nodes":            {args: []string{"up", "--nodes", "0"}, want: "1 to 99"},
 		"nothing to load":     {args: []string{"load"}, want: "at least 1"},
 		"no cluster to load":  {args: []string{"load", "image.tar"}, want: "cluster"},

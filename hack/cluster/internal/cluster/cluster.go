@@ -67,8 +67,8 @@ func Cgroups() (cgroup.Tree, error) {
 type Options struct {
 	// Nodes is the number of nodes, from 1 to address.MaxNodes.
 	Nodes int
-	// Runtime is the container runtime of all its nodes.
-	Runtime node.Runtime
+	// Runtimes are the container runtimes of its nodes.
+	Runtimes node.Runtimes
 }
 
 // Up starts or repairs the cluster and returns when every node is Ready. It changes only what differs. After
@@ -87,10 +87,10 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 	if err := c.claim(); err != nil {
 		return err
 	}
-	if err := c.prepare(ctx, options.Runtime); err != nil {
+	if err := c.prepare(ctx, options); err != nil {
 		return errors.Join(err, c.releaseIfIdle())
 	}
-	changed, err := c.repairOrRestart(ctx, plan, options.Runtime)
+	changed, err := c.repairOrRestart(ctx, plan, options.Runtimes)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 
 // repairOrRestart repairs a running cluster. If that fails, or none is running, it starts a new one. It reports
 // whether it changed anything.
-func (c *Cluster) repairOrRestart(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
+func (c *Cluster) repairOrRestart(ctx context.Context, plan []address.Node, runtimes node.Runtimes) (bool, error) {
 	existing, err := c.existing()
 	if err != nil {
 		return false, err
 	}
 	if existing {
-		changed, err := c.reconcile(ctx, plan, kind)
+		changed, err := c.reconcile(ctx, plan, runtimes)
 		if err == nil {
 			return changed, nil
 		}
@@ -128,7 +128,7 @@ func (c *Cluster) repairOrRestart(ctx context.Context, plan []address.Node, kind
 	if err := c.claim(); err != nil {
 		return false, err
 	}
-	_, err = c.reconcile(ctx, plan, kind)
+	_, err = c.reconcile(ctx, plan, runtimes)
 	if err != nil {
 		c.say("removing the incomplete cluster; the logs are in %s", c.dir.LogDir())
 		// An interrupted start leaves nothing behind either.
@@ -157,7 +157,7 @@ func (c *Cluster) existing() (bool, error) {
 }
 
 // prepare provides what outlives a cluster: packages, programs, image archives.
-func (c *Cluster) prepare(ctx context.Context, kind node.Runtime) error {
+func (c *Cluster) prepare(ctx context.Context, options Options) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a cluster needs root: it creates network namespaces, mounts and cgroups")
 	}
@@ -167,7 +167,14 @@ func (c *Cluster) prepare(ctx context.Context, kind node.Runtime) error {
 	if err := c.Builder().Ensure(ctx, build.Programs()); err != nil {
 		return err
 	}
-	if kind == node.RuntimeDebian {
+	if options.Runtimes.Among(options.Nodes, node.RuntimeContainerd17) {
+		builder := c.Builder()
+		builder.Out = c.dir.Bin(string(node.RuntimeContainerd17))
+		if err := builder.Ensure(ctx, build.Containerd17()); err != nil {
+			return err
+		}
+	}
+	if options.Runtimes.Among(options.Nodes, node.RuntimeDebian) {
 		if err := c.debianRuntime(ctx); err != nil {
 			return err
 		}
@@ -182,7 +189,7 @@ func (c *Cluster) Builder() *build.Builder {
 
 // debianRuntime unpacks the programs of Debian's package. Installing the package would start a service.
 func (c *Cluster) debianRuntime(ctx context.Context) error {
-	folder := c.dir.Bin("debian")
+	folder := c.dir.Bin(string(node.RuntimeDebian))
 	if _, err := os.Stat(filepath.Join(folder, node.ContainerdName)); err == nil {
 		return nil
 	}

@@ -39,14 +39,14 @@ const nodesCgroup = "nodes"
 
 // reconcile starts missing daemons, stops surplus ones, and waits until the cluster is healthy. It reports
 // whether it changed anything.
-func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.Runtime) (bool, error) {
+func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, runtimes node.Runtimes) (bool, error) {
 	started := time.Now()
 	changed := newChanges()
-	nodes, err := c.foundations(plan, kind)
+	nodes, err := c.foundations(plan, runtimes)
 	if err != nil {
 		return false, err
 	}
-	surplus, err := c.surplus(plan, kind)
+	surplus, err := c.surplus(plan, runtimes)
 	if err != nil {
 		return false, err
 	}
@@ -90,7 +90,7 @@ func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, kind node.
 }
 
 // foundations creates what daemons need to start: folders, the bridge, identities.
-func (c *Cluster) foundations(plan []address.Node, kind node.Runtime) ([]node.Node, error) {
+func (c *Cluster) foundations(plan []address.Node, runtimes node.Runtimes) ([]node.Node, error) {
 	for _, dir := range []string{c.dir.RunDir(), c.dir.LogDir(), c.dir.NodesDir(), c.dir.ConfigDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("create folder: %w", err)
@@ -121,9 +121,9 @@ func (c *Cluster) foundations(plan []address.Node, kind node.Runtime) ([]node.No
 		snapshotter = "overlayfs"
 	}
 	var nodes []node.Node
-	for _, planned := range plan {
+	for i, planned := range plan {
 		wanted := node.Node{
-			Dir: c.dir, Plan: planned, Runtime: kind, Snapshotter: snapshotter,
+			Dir: c.dir, Plan: planned, Runtime: runtimes.Of(i), Snapshotter: snapshotter,
 			CgroupRoot:    c.cgroups.Path(nodeCgroup(planned.Name)),
 			AuthorityCert: controlplane.AuthorityCert(c.dir),
 		}
@@ -234,7 +234,7 @@ func writeIfNew(path string, content []byte) error {
 
 // surplus lists the nodes that exist and are not in the plan, or that have another runtime: a version of
 // containerd cannot read the files of another one.
-func (c *Cluster) surplus(plan []address.Node, kind node.Runtime) ([]address.Node, error) {
+func (c *Cluster) surplus(plan []address.Node, runtimes node.Runtimes) ([]address.Node, error) {
 	present, err := c.presentNodes()
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (c *Cluster) surplus(plan []address.Node, kind node.Runtime) ([]address.Nod
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the runtime of %s: %w", found.Name, err)
 		}
-		if !slices.Contains(plan, found) || string(runtime) != string(kind) {
+		if i := slices.Index(plan, found); i < 0 || node.Runtime(runtime) != runtimes.Of(i) {
 			surplus = append(surplus, found)
 		}
 	}

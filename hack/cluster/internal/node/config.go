@@ -98,9 +98,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 
 // containerdConfig renders containerd's configuration, in the version that the runtime reads.
 func containerdConfig(n Node) ([]byte, error) {
-	text := containerd2
-	if n.Runtime == RuntimeDebian {
-		text = containerd1
+	text := containerd1
+	if n.Runtime == RuntimeContainerd {
+		text = containerd2
 	}
 	parsed, err := template.New("containerd").Option("missingkey=error").Parse(text)
 	if err != nil {

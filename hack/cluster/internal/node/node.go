@@ -6,6 +6,7 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/controlplane"
@@ -20,16 +21,6 @@ const (
 	ContainerdName = "containerd"
 	KubeletName    = "kubelet"
 	ProxyName      = "kube-proxy"
-)
-
-// Runtime is a container runtime of nodes.
-type Runtime string
-
-const (
-	// RuntimeContainerd is the containerd that this module builds. It streams CRI container events.
-	RuntimeContainerd Runtime = "containerd"
-	// RuntimeDebian is Debian's containerd, which does not stream them.
-	RuntimeDebian Runtime = "debian"
 )
 
 // Node is the input of the configuration of a node.
@@ -54,10 +45,7 @@ func (n Node) pair(program string) string { return DaemonName(program, n.Plan.Na
 
 // bin returns the path of a program of the node's runtime.
 func (n Node) bin(program string) string {
-	if n.Runtime == RuntimeDebian {
-		return n.Dir.Bin("debian/" + program)
-	}
-	return n.Dir.Bin(program)
+	return filepath.Join(n.Dir.Bin(n.Runtime.folder()), program)
 }
 
 // Client returns the path of the program that imports images into the node's runtime.

@@ -116,7 +116,11 @@ func TestContainerdConfig(t *testing.T) {
 			"/c/nodes/node-1/state":           {"state"},
 			"/c/nodes/node-1/containerd.sock": {"grpc", "address"},
 		}},
-		"containerd 1": {kind: RuntimeDebian, version: 2, values: map[any][]string{
+		"containerd 1.7": {kind: RuntimeContainerd17, version: 2, values: map[any][]string{
+			SandboxImage:                      {"plugins", one, "sandbox_image"},
+			"/c/nodes/node-1/containerd.sock": {"grpc", "address"},
+		}},
+		"containerd 1.6": {kind: RuntimeDebian, version: 2, values: map[any][]string{
 			true:                              {"plugins", one, "restrict_oom_score_adj"},
 			SandboxImage:                      {"plugins", one, "sandbox_image"},
 			"overlayfs":                       {"plugins", one, "containerd", "snapshotter"},
@@ -192,8 +196,9 @@ func TestNodesShareNothing(t *testing.T) {
 
 func TestRuntimeDecidesPrograms(t *testing.T) {
 	tests := map[Runtime]struct{ path, client, search string }{
-		RuntimeContainerd: {"/c/bin/containerd", "/c/bin/ctr", "PATH=/c/bin:"},
-		RuntimeDebian:     {"/c/bin/debian/containerd", "/c/bin/debian/ctr", "PATH=/c/bin/debian:"},
+		RuntimeContainerd:   {"/c/bin/containerd", "/c/bin/ctr", "PATH=/c/bin:"},
+		RuntimeDebian:       {"/c/bin/debian/containerd", "/c/bin/debian/ctr", "PATH=/c/bin/debian:"},
+		RuntimeContainerd17: {"/c/bin/containerd-1.7/containerd", "/c/bin/containerd-1.7/ctr", "PATH=/c/bin/containerd-1.7:"},
 	}
 	for kind, want := range tests {
 		n := newNode(t, "/c", 1, kind)
