@@ -82,7 +82,7 @@ func expected(pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) []string {
 	for _, pod := range pods {
 		active := pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil &&
 			pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded &&
-			pod.Status.Conditions[0].Status == corev1.ConditionTrue
+			(pod.Status.Conditions[0].Status == corev1.ConditionTrue || len(pod.Status.ContainerStatuses) > 0)
 		containers := sets.New[string]()
 		for _, c := range pod.Spec.Containers {
 			containers.Insert(c.Name)

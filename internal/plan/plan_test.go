@@ -121,6 +121,11 @@ func TestNode(t *testing.T) {
 			},
 			markers: []*v1alpha1.PodProbeMarker{web},
 		},
+		"pod that is initialized again": {
+			pods:    []*corev1.Pod{game("a").Initialized(corev1.ConditionFalse).Ran().Build()},
+			markers: []*v1alpha1.PodProbeMarker{web},
+			want:    []v1alpha1.PodProbe{podProbe("a", planned("web#idle"), planned("web#busy"))},
+		},
 		"network probes": {
 			pods:    []*corev1.Pod{game("a").Build()},
 			markers: []*v1alpha1.PodProbeMarker{mixed},
@@ -246,17 +251,18 @@ func TestSamePlan(t *testing.T) {
 		after *corev1.Pod
 		same  bool
 	}{
-		"unchanged":       {after: base().Build(), same: true},
-		"other condition": {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
-		"annotation":      {after: base().Annotation("a", "b").Build(), same: true},
-		"other label":     {after: base().Label("b", "c").Build(), same: true},
-		"selected label":  {after: base().Label("app", "db").Build()},
-		"IP":              {after: base().IP("10.0.0.2").Build()},
-		"no IP":           {after: base().IP("").Ran().Build()},
-		"phase":           {after: base().Phase(corev1.PodFailed).Build()},
-		"termination":     {after: base().Terminating().Build()},
-		"initialization":  {after: base().Initialized(corev1.ConditionFalse).Build()},
-		"UID":             {after: base().UID("other").Build()},
+		"unchanged":         {after: base().Build(), same: true},
+		"other condition":   {after: base().Condition(corev1.PodCondition{Type: "Ready"}).Build(), same: true},
+		"annotation":        {after: base().Annotation("a", "b").Build(), same: true},
+		"other label":       {after: base().Label("b", "c").Build(), same: true},
+		"selected label":    {after: base().Label("app", "db").Build()},
+		"IP":                {after: base().IP("10.0.0.2").Build()},
+		"no IP":             {after: base().IP("").Ran().Build()},
+		"phase":             {after: base().Phase(corev1.PodFailed).Build()},
+		"termination":       {after: base().Terminating().Build()},
+		"initialization":    {after: base().Initialized(corev1.ConditionFalse).Build()},
+		"initialized again": {after: base().Initialized(corev1.ConditionFalse).Ran().Build(), same: true},
+		"UID":               {after: base().UID("other").Build()},
 		"static pod": {
 			after: base().Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").Build(),
 		},

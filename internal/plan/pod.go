@@ -11,9 +11,11 @@ import (
 )
 
 // Eligible reports whether the pod may be probed: it is bound to a node, it is not ending, and
-// its init containers have completed.
+// its init containers have completed once. They run again when the node reboots or the sandbox is
+// replaced; the pod stays in the plan meanwhile, so that its marks follow its containers as those
+// of a pod without init containers do.
 func Eligible(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && !Ending(pod) && initialized(pod)
+	return pod.Spec.NodeName != "" && !Ending(pod) && (Initialized(pod) || HasRun(pod))
 }
 
 // Ending reports whether the pod is terminating or has ended. An ending pod is removed from
@@ -75,7 +77,8 @@ func RuntimeUID(pod *corev1.Pod) string {
 // RuntimeAnnotations returns the keys of the annotations that RuntimeUID reads.
 func RuntimeAnnotations() []string { return []string{corev1.MirrorPodAnnotationKey, hashAnnotation} }
 
-func initialized(pod *corev1.Pod) bool {
+// Initialized reports whether the init containers of the pod have completed.
+func Initialized(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodInitialized {
 			return c.Status == corev1.ConditionTrue

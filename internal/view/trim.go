@@ -53,7 +53,7 @@ func (o Options) TrimPod(pod *corev1.Pod) *corev1.Pod {
 			trimmed.Spec.InitContainers = append(trimmed.Spec.InitContainers, trimContainer(c))
 		}
 	}
-	if pod.Status.PodIP == "" && plan.HasRun(pod) {
+	if plan.HasRun(pod) && (pod.Status.PodIP == "" || !plan.Initialized(pod)) {
 		trimmed.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
 	}
 	o.trimMarks(trimmed, pod)

@@ -140,7 +140,11 @@ func fillPod(seed int64) *corev1.Pod {
 		// Most seeds give a pod that the markers select and that may be probed.
 		pod.DeletionTimestamp, pod.Status.Phase, pod.Spec.NodeName = nil, corev1.PodRunning, "node-1"
 		pod.Labels = map[string]string{"app": "game", "idle": "true"}
-		pod.Status.Conditions = append([]corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}, pod.Status.Conditions...)
+		initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+		if seed%4 == 0 {
+			initialized.Status = corev1.ConditionFalse
+		}
+		pod.Status.Conditions = append([]corev1.PodCondition{initialized}, pod.Status.Conditions...)
 	}
 	return pod
 }
