@@ -101,7 +101,8 @@ func providedPod(
 	}
 	found := metrics.Provided{Namespace: pod.Namespace, States: make(map[probeid.ID]v1alpha1.ProbeState, len(v.Plan.Probes))}
 	for _, probe := range v.Plan.Probes {
-		found.States[probe.ID] = v.Report.States[probe.ID].State
+		state, _ := v.Report.State(probe)
+		found.States[probe.ID] = state.State
 	}
 	return found, nil
 }

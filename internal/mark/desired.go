@@ -93,7 +93,7 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 	}
 	desired := make(Marks)
 	for _, probe := range probes {
-		state, known := report.States[probe.ID]
+		state, known := report.State(probe)
 		if !known {
 			continue
 		}

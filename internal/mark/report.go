@@ -8,8 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
+
+// State returns the state that was reported for the probe. It returns false if there is none:
+// a state of an earlier marker with the same name is not a state of the probe.
+func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
+	state, known := r.States[probe.ID]
+	if !known || !probeid.SamePlan(probe.Plan.Plan, state.Plan) {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	return state, true
+}
 
 // ReportOf returns the part of a node's report that is about the pod with the UID. It omits
 // states whose name is not that of a probe.

@@ -12,6 +12,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func report(generation int64, pods ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
@@ -76,6 +77,33 @@ func TestChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, mark.Changed(tc.before, tc.after)); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStatesOfEarlierMarker checks that the states of a deleted marker make no marks for a new
+// marker with the same name.
+func TestStatesOfEarlierMarker(t *testing.T) {
+	cases := map[string]struct {
+		planned, reported string
+		want              bool
+	}{
+		"same marker":      {"1", "1", true},
+		"recreated marker": {"2", "1", false},
+		"older agent":      {"1", "", true},
+		"older manager":    {"", "1", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			probes := planOf(t, builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/idle")).Build())
+			probes[0].Plan.Plan = tc.planned
+			npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+				UID: "new", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "web#p", State: v1alpha1.ProbeSucceeded, Plan: tc.reported}},
+			}}}}
+			marks := mark.Desired(probes, mark.ReportOf(npp, "new"), nil)
+			if got := marks.Has(mark.ConditionType("game.io/idle")); got != tc.want {
+				t.Errorf("condition set: %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -113,10 +113,14 @@ func Leftover(pod *corev1.Pod, probes []plan.PlannedProbe, report PodReport, own
 		}
 	}
 	claims, _ := Claim(probes)
-	for key, id := range claims {
-		_, known := report.States[id]
-		if known && !owned.Has(key) && !desired.Has(key) && isLabelOrAnnotationOf(pod, key) {
-			leftover = append(leftover, key)
+	for _, probe := range probes {
+		if _, known := report.State(probe); !known {
+			continue
+		}
+		for _, key := range Declared(probe.Source) {
+			if claims[key] == probe.ID && !owned.Has(key) && !desired.Has(key) && isLabelOrAnnotationOf(pod, key) {
+				leftover = append(leftover, key)
+			}
 		}
 	}
 	slices.SortFunc(leftover, compareKeys)

@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -28,6 +29,8 @@ type Marker struct {
 	// Deleting is whether the marker is being deleted. It then selects no pods.
 	Deleting bool
 
+	// plan distinguishes the probes from those of an earlier marker with the same name.
+	plan        string
 	selector    labels.Selector
 	probes      []source
 	publishBody bool
@@ -54,6 +57,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		Namespace: m.Namespace,
 		Name:      m.Name,
 		Deleting:  m.DeletionTimestamp != nil,
+		plan:      planOf(m.UID),
 		selector:  selector,
 		probes:    make([]source, 0, len(m.Spec.Probes)),
 
@@ -88,6 +92,16 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 // published. It is the only annotation of a marker that its plan depends on.
 func PublishesBody(m *v1alpha1.PodProbeMarker) bool {
 	return m.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] == "true"
+}
+
+// planOf returns a hash of the UID of a marker, or an empty string if it has none.
+func planOf(uid types.UID) string {
+	if uid == "" {
+		return ""
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(uid))
+	return fmt.Sprintf("%08x", hash.Sum32())
 }
 
 func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {

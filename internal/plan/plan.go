@@ -145,6 +145,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 				Source: src.spec,
 				Plan: v1alpha1.ContainerProbe{
 					Name:          src.wire,
+					Plan:          m.plan,
 					ContainerName: src.spec.ContainerName,
 					Probe:         spec,
 					PublishBody:   m.publishBody && spec.HTTPGet != nil,

@@ -39,6 +39,11 @@ func Parse(s string) (ID, error) {
 	return ID{Marker: marker, Probe: probe}, nil
 }
 
+// SamePlan reports whether a state that was reported with one plan value applies to a probe
+// that is planned with the other. An empty value matches every other, because older versions
+// of Seamark, and OpenKruise, do not set it.
+func SamePlan(a, b string) bool { return a == b || a == "" || b == "" }
+
 // ContainerKey identifies one container of one pod. It does not change when the container
 // restarts.
 type ContainerKey struct {

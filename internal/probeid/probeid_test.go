@@ -10,6 +10,26 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
+func TestSamePlan(t *testing.T) {
+	cases := map[string]struct {
+		a, b string
+		want bool
+	}{
+		"equal":         {"1", "1", true},
+		"different":     {"1", "2", false},
+		"older agent":   {"1", "", true},
+		"older manager": {"", "1", true},
+		"both older":    {"", "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := probeid.SamePlan(tc.a, tc.b); got != tc.want {
+				t.Errorf("SamePlan(%q, %q) = %t, want %t", tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestParse(t *testing.T) {
 	cases := map[string]struct {
 		in      string

@@ -20,16 +20,34 @@ type entryID struct {
 	name string
 }
 
+// entries are the reported states of a status.
+type entries map[entryID]v1alpha1.ContainerProbeState
+
+// of returns the reported state of a probe that is planned with the plan value.
+func (e entries) of(id entryID, plan string) (v1alpha1.ContainerProbeState, bool) {
+	entry, found := e[id]
+	if !found || !probeid.SamePlan(entry.Plan, plan) {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	return entry, true
+}
+
 func entryOfKey(key probeid.Key) entryID { return entryID{podUID: key.PodUID, name: key.String()} }
 
 // Ledger records what has been reported. It is immutable: its methods return a new ledger.
 type Ledger struct {
 	status   v1alpha1.NodePodProbeStatus
-	entries  map[entryID]v1alpha1.ContainerProbeState
+	entries  entries
 	messages map[entryID]messages
 	// announced are the states that need no event: there was one, or they were reported
 	// before the agent started.
-	announced map[entryID]v1alpha1.ProbeState
+	announced map[entryID]announcement
+}
+
+// announcement is what the newest event of a probe reported.
+type announcement struct {
+	plan  string
+	state v1alpha1.ProbeState
 }
 
 // messages are the reports of one probe's messages.
@@ -43,8 +61,8 @@ type messages struct {
 // Read returns the ledger of an agent that starts with a stored status. The states in the
 // status need no event.
 func Read(status v1alpha1.NodePodProbeStatus) Ledger {
-	entries := index(status)
-	return Ledger{status: status, entries: entries, announced: statesOf(entries)}
+	stored := index(status)
+	return Ledger{status: status, entries: stored, announced: statesOf(stored)}
 }
 
 // Adopt returns the ledger after another client has changed or removed the status. Decide
@@ -56,10 +74,10 @@ func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
 
 // Wrote returns the ledger after a write of the status.
 func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger {
-	entries := index(status)
-	written := make(map[entryID]messages, len(entries))
-	for id, entry := range entries {
-		before, reported := l.entries[id]
+	stored := index(status)
+	written := make(map[entryID]messages, len(stored))
+	for id, entry := range stored {
+		before, reported := l.entries.of(id, entry.Plan)
 		m := l.messages[id]
 		switch {
 		case reported && before.State == entry.State && before.Message == entry.Message:
@@ -70,7 +88,7 @@ func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger 
 		}
 		written[id] = m
 	}
-	return Ledger{status: status, entries: entries, messages: written, announced: statesOf(entries)}
+	return Ledger{status: status, entries: stored, messages: written, announced: statesOf(stored)}
 }
 
 // Status returns the reported status.
@@ -102,14 +120,16 @@ type Event struct {
 // Events returns the events of a status that has been written, in the order of the plan.
 // Unknown causes no event, and neither does a state that is reported again.
 func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
-	entries := index(status)
+	written := index(status)
 	var events []Event
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
 			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
-			entry, found := entries[id]
-			if !found || entry.State == l.announced[id] || entry.State == v1alpha1.ProbeUnknown {
+			entry, found := written[id]
+			known := l.announced[id]
+			again := entry.State == known.state && probeid.SamePlan(entry.Plan, known.plan)
+			if !found || again || entry.State == v1alpha1.ProbeUnknown {
 				continue
 			}
 			events = append(events, Event{Pod: pod, Probe: &pod.Probes[j], State: entry.State, Message: entry.Message})
@@ -127,21 +147,21 @@ func SameStates(a, b v1alpha1.NodePodProbeStatus) bool {
 	})
 }
 
-func index(status v1alpha1.NodePodProbeStatus) map[entryID]v1alpha1.ContainerProbeState {
-	entries := map[entryID]v1alpha1.ContainerProbeState{}
+func index(status v1alpha1.NodePodProbeStatus) entries {
+	found := entries{}
 	for i := range status.PodProbeStatuses {
 		pod := &status.PodProbeStatuses[i]
 		for _, entry := range pod.ProbeStates {
-			entries[entryID{podUID: types.UID(pod.UID), name: entry.Name}] = entry
+			found[entryID{podUID: types.UID(pod.UID), name: entry.Name}] = entry
 		}
 	}
-	return entries
+	return found
 }
 
-func statesOf(entries map[entryID]v1alpha1.ContainerProbeState) map[entryID]v1alpha1.ProbeState {
-	states := make(map[entryID]v1alpha1.ProbeState, len(entries))
-	for id, entry := range entries {
-		states[id] = entry.State
+func statesOf(reported entries) map[entryID]announcement {
+	states := make(map[entryID]announcement, len(reported))
+	for id, entry := range reported {
+		states[id] = announcement{plan: entry.Plan, state: entry.State}
 	}
 	return states
 }

@@ -8,6 +8,7 @@
 // Its rules:
 //
 //   - the status contains exactly the pods and probes of the plan, in its order;
+//   - a state of an earlier marker with the same name is neither kept nor restored;
 //   - a change of a state or of the plan is reported immediately;
 //   - a message that changes while the state stays the same takes a token from a bucket of
 //     the probe, which holds three and is refilled at one per minute; without a token, the
@@ -110,23 +111,25 @@ func (d *decider) pod(pod *v1alpha1.PodProbe) []v1alpha1.ContainerProbeState {
 		if err != nil {
 			continue
 		}
-		reported, wasReported := d.ledger.entries[entryOfKey(key)]
+		reported, wasReported := d.ledger.entries.of(entryOfKey(key), planned.Plan)
 		state, known := d.states[key]
 		switch {
 		case !known && wasReported:
 			entries = append(entries, reported)
 		case known && state.State != "":
-			entries = append(entries, d.probe(key, state, reported, wasReported))
+			fresh := entryOf(planned, state, d.limit)
+			entries = append(entries, d.probe(key, state, fresh, reported, wasReported))
 		}
 	}
 	return entries
 }
 
-// probe returns the current or the reported entry of a probe.
+// probe returns the current or the reported entry of a probe. The identity in the entry is
+// always the current one.
 func (d *decider) probe(
-	key probeid.Key, state streak.State, reported v1alpha1.ContainerProbeState, wasReported bool,
+	key probeid.Key, state streak.State, fresh, reported v1alpha1.ContainerProbeState, wasReported bool,
 ) v1alpha1.ContainerProbeState {
-	fresh := entryOf(key.String(), state, d.limit)
+	reported.Plan, reported.ContainerID = fresh.Plan, fresh.ContainerID
 	if !wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
 		d.write = true
 		return fresh
@@ -156,7 +159,7 @@ func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
-			entry, found := reported[entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}]
+			entry, found := reported.of(entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}, pod.Probes[j].Plan)
 			key, err := probeid.KeyOf(pod, &pod.Probes[j])
 			if !found || err != nil || !isState(entry.State) {
 				continue
@@ -166,6 +169,7 @@ func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
 				Message:        entry.Message,
 				LastProbe:      entry.LastProbeTime.Time,
 				LastTransition: entry.LastTransitionTime.Time,
+				ContainerID:    entry.ContainerID,
 			}
 		}
 	}
@@ -176,14 +180,16 @@ func isState(s v1alpha1.ProbeState) bool {
 	return s == v1alpha1.ProbeSucceeded || s == v1alpha1.ProbeFailed || s == v1alpha1.ProbeUnknown
 }
 
-// entryOf returns the entry of a state. Its times are whole seconds.
-func entryOf(name string, state streak.State, limit int) v1alpha1.ContainerProbeState {
+// entryOf returns the entry of a planned probe's state. Its times are whole seconds.
+func entryOf(planned *v1alpha1.ContainerProbe, state streak.State, limit int) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
-		Name:               name,
+		Name:               planned.Name,
 		State:              state.State,
 		LastProbeTime:      wireTime(state.LastProbe),
 		LastTransitionTime: wireTime(state.LastTransition),
 		Message:            text.Truncate(state.Message, limit),
+		Plan:               planned.Plan,
+		ContainerID:        state.ContainerID,
 	}
 }
 

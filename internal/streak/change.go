@@ -22,7 +22,8 @@ const (
 func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
 	fresh := e.isFresh(now, c)
 	resumed, continued := e.restored || e.container.ID == "", e.restored && !fresh && e.state.State != ""
-	e.container, e.restored = c, false
+	e.container, e.restored, e.moved = c, false, false
+	e.state.ContainerID = ShortID(c.ID)
 	if fresh {
 		e.reset()
 	}
@@ -47,12 +48,18 @@ func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition,
 // isFresh reports whether c is a different run than the one that the state belongs to. A
 // container that starts to run is fresh even if its ID is known: it was created earlier.
 //
-// A restored state has no ID, so times decide. Reported times are whole seconds: a run that
-// started within the second of the report counts as the reported one. If the report has no
-// times, or the wall clock was set back since the start, every run counts as the reported
-// one, so that the state is not discarded without evidence.
+// A state that moved from another container belongs to every run. If the report of a restored
+// state has no ID, times decide. Reported times are whole seconds: a run that started within
+// the second of the report counts as the reported one. If the report has no times, or
+// the wall clock was set back since the start, every run counts as the reported one, so that
+// the state is not discarded without evidence.
 func (e *Evaluator) isFresh(now time.Time, c ContainerRun) bool {
-	if e.restored {
+	switch {
+	case e.moved:
+		return false
+	case e.restored && e.state.ContainerID != "":
+		return ShortID(c.ID) != e.state.ContainerID
+	case e.restored:
 		reported := e.state.LastTransition
 		if e.state.LastProbe.After(reported) {
 			reported = e.state.LastProbe
@@ -72,9 +79,16 @@ func (e *Evaluator) ContainerGone(now time.Time) (Transition, bool) {
 	if e.container.ID == "" && !e.restored {
 		return Transition{}, false
 	}
-	e.container, e.restored, e.next = ContainerRun{}, false, time.Time{}
+	e.container, e.restored, e.moved, e.next = ContainerRun{}, false, false, time.Time{}
 	e.reset()
 	return e.become(now, v1alpha1.ProbeFailed, notRunning(reasonGone))
+}
+
+// Move gives a new evaluator the state of the same probe in another container. The state
+// stays until outcomes in the new container reach a threshold, or until that container ends.
+func (e *Evaluator) Move(state State) {
+	state.ContainerID, state.Problem = "", Problem{}
+	e.state, e.restored, e.moved = state, false, state.State != ""
 }
 
 // Edited applies an edit of the probe. The state stays until outcomes of the edited probe

@@ -74,6 +74,9 @@ type State struct {
 	LastProbe time.Time
 	// LastTransition is when State last changed.
 	LastTransition time.Time
+	// ContainerID is the ID of the run of the container that State belongs to, as ShortID
+	// returns it. It is empty if unknown.
+	ContainerID string
 	// Problem is why the probe has no current result. It is empty if there is none.
 	Problem Problem
 }
@@ -90,6 +93,12 @@ type Transition struct {
 	At time.Time
 }
 
+// shortID is the length of the IDs that tools for container runtimes show.
+const shortID = 13
+
+// ShortID returns the first 13 bytes of the ID of a container, which identify it on its node.
+func ShortID(id string) string { return id[:min(len(id), shortID)] }
+
 // Evaluator evaluates one probe of one container. It is not safe for concurrent use.
 // Methods that may change the state return the transition, and false if there was none.
 type Evaluator struct {
@@ -102,7 +111,9 @@ type Evaluator struct {
 	// restored is set while the state comes from a report and has not been matched to a
 	// run of the container.
 	restored bool
-	state    State
+	// moved is set while the state comes from the same probe in another container.
+	moved bool
+	state State
 	// last and count are the newest outcome and how often it occurred in a row.
 	last  bool
 	count int

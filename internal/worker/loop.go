@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -55,33 +56,58 @@ type flight struct {
 }
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
-	wanted := make(map[probeid.Key]bool, len(tasks))
+	removed := l.removeUnplanned(tasks)
+	added := make(map[probeid.Key]bool, len(tasks))
 	for i := range tasks {
 		task := &tasks[i]
-		if wanted[task.Key] {
+		if added[task.Key] {
 			continue
 		}
-		wanted[task.Key] = true
+		added[task.Key] = true
 		if e, found := l.entries[task.Key]; found {
 			l.edit(now, e, task)
 			continue
 		}
-		l.add(now, task)
-	}
-	for key, e := range l.entries {
-		if !wanted[key] {
-			l.remove(key, e)
-		}
+		l.add(now, task, removed)
 	}
 }
 
-// add adds a probe to the plan.
-func (l *loop) add(now time.Time, task *Task) {
+// inPod identifies a probe in a pod, whatever its container.
+type inPod struct {
+	pod types.UID
+	id  probeid.ID
+}
+
+func inPodOf(key probeid.Key) inPod { return inPod{pod: key.PodUID, id: key.ID} }
+
+// removeUnplanned removes the probes that the tasks lack, and those of an earlier marker with
+// the same name, and returns them.
+func (l *loop) removeUnplanned(tasks []Task) map[inPod]*entry {
+	plans := make(map[probeid.Key]string, len(tasks))
+	for i := range tasks {
+		plans[tasks[i].Key] = tasks[i].Plan
+	}
+	removed := map[inPod]*entry{}
+	for key, e := range l.entries {
+		if plan, wanted := plans[key]; !wanted || !probeid.SamePlan(e.task.Plan, plan) {
+			l.remove(key, e)
+			removed[inPodOf(key)] = e
+		}
+	}
+	return removed
+}
+
+// add adds a probe to the plan. A probe that the plan moves to another container keeps its
+// state.
+func (l *loop) add(now time.Time, task *Task, removed map[inPod]*entry) {
 	var phase streak.Phase
 	if l.options.Phase != nil {
 		phase = streak.Phase{Origin: l.origin, Offset: l.options.Phase(task.Key)}
 	}
 	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, phase, task.Restored), index: -1}
+	if old, found := removed[inPodOf(task.Key)]; found && probeid.SamePlan(old.task.Plan, task.Plan) {
+		e.evaluator.Move(old.evaluator.State())
+	}
 	l.entries[task.Key] = e
 	if l.members[task.Key.ContainerKey] == nil {
 		l.members[task.Key.ContainerKey] = map[probeid.Key]*entry{}

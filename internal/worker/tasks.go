@@ -45,6 +45,7 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 			if task.Target.HTTP != nil {
 				task.Target.HTTP.PublishBody = planned.PublishBody
 			}
+			task.Plan = planned.Plan
 			tasks = append(tasks, task)
 		}
 	}

@@ -55,6 +55,9 @@ type Task struct {
 	Key probeid.Key
 	// Pod is the name of the probe's pod.
 	Pod types.NamespacedName
+	// Plan is the planned value that distinguishes the probe from one of an earlier marker with
+	// the same name. See v1alpha1.ContainerProbe.
+	Plan string
 	// Policy is how the probe is timed and evaluated.
 	Policy streak.Policy
 	// Handler is what Target was parsed from. If it differs between two plans, the

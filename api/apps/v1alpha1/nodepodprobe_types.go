@@ -100,6 +100,12 @@ type ContainerProbe struct {
 	// seamark.dev/publish-http-body. Added by Seamark.
 	// +optional
 	PublishBody bool `json:"publishBody,omitempty"`
+
+	// plan identifies the marker of the probe: a hash of its UID. A marker that is deleted and
+	// created again with the same name has another value, so the states of the old one do not
+	// apply to the new one. Added by Seamark.
+	// +optional
+	Plan string `json:"plan,omitempty"`
 }
 
 // NodePodProbeStatus is the report of one node's agent.
@@ -207,6 +213,17 @@ type ContainerProbeState struct {
 	// lastTransitionTime is the time when the state last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+
+	// plan is the plan of the probe that the state belongs to. A state with another plan than
+	// the planned probe is ignored. Added by Seamark.
+	// +optional
+	Plan string `json:"plan,omitempty"`
+
+	// containerID identifies the run of the container that the state belongs to: the first 13
+	// characters of the ID in the container runtime. After a restart, the agent keeps the
+	// state only if the container is still in that run. Added by Seamark.
+	// +optional
+	ContainerID string `json:"containerID,omitempty"`
 
 	// message describes the reported result, such as the output of the probe: valid UTF-8
 	// of at most 1024 bytes.

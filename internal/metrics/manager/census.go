@@ -71,15 +71,15 @@ func countNode(all map[probe]tally, npp *v1alpha1.NodePodProbe) {
 				continue
 			}
 			if counts, found := all[probe{namespace: pod.Namespace, ID: id}]; found {
-				counts[stateOf(reports[pod.UID], pod.Probes[j].Name)]++
+				counts[stateOf(reports[pod.UID], &pod.Probes[j])]++
 			}
 		}
 	}
 }
 
-func stateOf(states []v1alpha1.ContainerProbeState, name string) v1alpha1.ProbeState {
+func stateOf(states []v1alpha1.ContainerProbeState, planned *v1alpha1.ContainerProbe) v1alpha1.ProbeState {
 	for i := range states {
-		if states[i].Name == name {
+		if states[i].Name == planned.Name && probeid.SamePlan(states[i].Plan, planned.Plan) {
 			return known(states[i].State)
 		}
 	}
