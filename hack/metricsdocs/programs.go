@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -127,6 +128,9 @@ func managerRegistry() (*prometheus.Registry, error) {
 	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
+		Shortages: func() map[types.NamespacedName]int {
+			return map[types.NamespacedName]int{{Namespace: "ns", Name: "m"}: 1}
+		},
 	})
 	return registry, nil
 }

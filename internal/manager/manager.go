@@ -219,11 +219,12 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		return nil, err
 	}
 	reader := gather.Reader{Client: mgr.GetCache(), Compiler: compiler, Options: options.views()}
-	counters, err := addMetrics(ctx, mgr, reader, options)
+	shortages := controller.NewShortages()
+	counters, err := addMetrics(ctx, mgr, reader, shortages, options)
 	if err != nil {
 		return nil, err
 	}
-	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, options)
+	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, shortages, options)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -275,7 +276,7 @@ func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, er
 	return compiler, nil
 }
 
-func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader gather.Reader, counters *metrics.Metrics, options Options) error {
+func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader gather.Reader, counters *metrics.Metrics, shortages *controller.Shortages, options Options) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create the metadata client: %w", err)
@@ -290,14 +291,14 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
-			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
 			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Recorder: recorder, Metrics: counters, Now: time.Now,
+			Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil {

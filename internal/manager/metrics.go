@@ -14,6 +14,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -23,7 +24,7 @@ import (
 
 // addMetrics creates the manager's own metrics and returns those that the controllers
 // update.
-func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, options Options) (*metrics.Metrics, error) {
+func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, shortages *controller.Shortages, options Options) (*metrics.Metrics, error) {
 	plans, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodePodProbe{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
@@ -32,7 +33,7 @@ func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Read
 	if _, err := plans.AddEventHandler(pending); err != nil {
 		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
 	}
-	caches := metrics.Caches{Reader: mgr.GetCache(), Pending: pending, Leads: mgr.Elected()}
+	caches := metrics.Caches{Reader: mgr.GetCache(), Pending: pending, Shortages: shortages.Counts, Leads: mgr.Elected()}
 	if options.Serverless {
 		caches.Provided = provided(reader)
 	}

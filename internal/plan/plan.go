@@ -63,6 +63,9 @@ const (
 	// HandlerInvalid means that the probe does not have exactly one handler. The CRD rejects
 	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
+	// NodePlanFull means that the markers of the namespace need more than its share of the
+	// node's plan: see Fit. It depends on the whole node, so Pod does not return it.
+	NodePlanFull Reason = "NodePlanFull"
 )
 
 // PodPlan is the plan of one pod, ordered by marker name and by probe order in the marker.

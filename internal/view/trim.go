@@ -36,6 +36,7 @@ func (o Options) TrimPod(pod *corev1.Pod) *corev1.Pod {
 			UID:               pod.UID,
 			ResourceVersion:   pod.ResourceVersion,
 			Labels:            pod.Labels,
+			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			ManagedFields:     mark.Entries(pod.ManagedFields),
 		},

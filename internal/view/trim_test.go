@@ -19,6 +19,8 @@ import (
 const entry = `{"f:metadata":{"f:annotations":{"f:cost":{}},"f:labels":{"f:idle":{}}},
 	"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{".":{},"f:status":{},"f:type":{}}}}}`
 
+func created() metav1.Time { return metav1.Time{Time: time.Unix(1_700_000_000, 0)} }
+
 func fullPod() *corev1.Pod {
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("idle", "true").
 		Annotation("cost", "-10").Annotation("foreign", "long").
@@ -31,7 +33,7 @@ func fullPod() *corev1.Pod {
 		Condition(corev1.PodCondition{Type: "game.io/role", Status: corev1.ConditionFalse}).
 		ManagedFields("kubelet", "status", "{}").ManagedFields("seamark", "status", entry).
 		Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}},"f:spec":{"f:volumes":{}}}`).Build()
-	pod.CreationTimestamp = metav1.Time{Time: time.Unix(1_700_000_000, 0)}
+	pod.CreationTimestamp = created()
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data"}}
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 	return pod
@@ -63,6 +65,7 @@ func TestTrimPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := tc.want.Build()
+			want.CreationTimestamp = created()
 			for i := range want.Spec.Containers {
 				want.Spec.Containers[i].Image = ""
 			}

@@ -53,6 +53,8 @@ type Options struct {
 	Refusals *controller.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
+	// Shortages has what the plans leave out.
+	Shortages *controller.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -178,6 +180,7 @@ func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker)
 	if err != nil {
 		return 0, nil, err
 	}
+	s.addShortages(r.Shortages.Of(client.ObjectKeyFromObject(marker)))
 	return s.matched, s.findings(marker), nil
 }
 

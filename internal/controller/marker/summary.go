@@ -94,6 +94,16 @@ func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.
 	return s, nil
 }
 
+// addShortages adds the probes that the plans of nodes leave out.
+func (s summary) addShortages(shortages []plan.Shortage) {
+	for _, short := range shortages {
+		key := problem{probe: short.ID.Probe, reason: plan.NodePlanFull}
+		p := s.problems[key].with(short.Example)
+		p.count += short.Pods - 1
+		s.problems[key] = p
+	}
+}
+
 // rivals returns the marker and those that declare one of its keys too.
 func rivals(marker *v1alpha1.PodProbeMarker, all []v1alpha1.PodProbeMarker) []v1alpha1.PodProbeMarker {
 	mine := declared(marker)
@@ -194,6 +204,8 @@ func (p problem) String() string {
 		return fmt.Sprintf("Probe %q: container %q not found", p.probe, p.container)
 	case plan.PortNotFound:
 		return fmt.Sprintf("Probe %q: container %q has no port %q", p.probe, p.container, p.port)
+	case plan.NodePlanFull:
+		return fmt.Sprintf("Probe %q: not run, because the markers of the namespace exceed its share of the node's plan", p.probe)
 	case serverless.ConditionTypeMissing:
 		return fmt.Sprintf("Probe %q: podConditionType is required for pods on virtual nodes", p.probe)
 	case serverless.ConditionTypeTaken:

@@ -32,7 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
-// eventPlanTooLarge is the reason of the event on a node whose plan cannot be stored.
+// eventPlanTooLarge is the reason of the event on a node whose plan the API server refused.
 const eventPlanTooLarge = "ProbePlanTooLarge"
 
 // Plans writes plans, as apply.Plans does.
@@ -58,6 +58,8 @@ type Options struct {
 	Refusals *controller.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
+	// Shortages gets what the plans leave out.
+	Shortages *controller.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -65,9 +67,10 @@ type Options struct {
 // Reconciler maintains the NodePodProbe of one node at a time.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
-	bursts *bursts
-	recent *apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	lookup  controller.Lookup
+	bursts  *bursts
+	budgets *budgets
+	recent  *apply.Recent[string, v1alpha1.NodePodProbeSpec]
 }
 
 // New returns a Reconciler.
@@ -76,6 +79,7 @@ func New(options Options) *Reconciler {
 		Options: options,
 		lookup:  controller.Lookup{Reader: options.Reader},
 		bursts:  newBursts(),
+		budgets: newBudgets(),
 		recent:  apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
 	}
 }
@@ -95,18 +99,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err != nil:
 		return reconcile.Result{}, err
 	case node == nil:
+		r.forget(request.Name)
 		return reconcile.Result{}, r.deleteOrphan(ctx, npp)
 	case !serverless.HasAgent(node.Labels):
+		r.forget(request.Name)
 		return reconcile.Result{}, r.delete(ctx, npp)
 	case npp != nil && ownedByAnother(npp, node):
 		// The deletion enqueues the node again.
 		return reconcile.Result{}, r.delete(ctx, npp)
 	}
-	spec, err := r.compile(ctx, node.Name)
+	spec, pods, err := r.compile(ctx, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return r.write(ctx, node, npp, spec)
+	return r.fit(ctx, node, npp, spec, pods)
+}
+
+// forget removes what is remembered of a node without a plan.
+func (r *Reconciler) forget(node string) {
+	r.budgets.forget(node)
+	r.Shortages.Set(node, nil)
 }
 
 // deleteOrphan deletes a NodePodProbe whose node is gone. It checks with the API server first,
@@ -143,10 +155,11 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 	return owner != nil && owner.Kind == "Node" && owner.UID != node.UID
 }
 
-func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
+// compile returns the whole plan of the node and the node's pods.
+func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, []*corev1.Pod, error) {
 	list, err := r.Reader.NodePods(ctx, node)
 	if err != nil {
-		return v1alpha1.NodePodProbeSpec{}, err
+		return v1alpha1.NodePodProbeSpec{}, nil, err
 	}
 	pods := make([]*corev1.Pod, 0, len(list))
 	namespaces := sets.New[string]()
@@ -158,31 +171,56 @@ func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePod
 	for namespace := range namespaces {
 		found, err := r.Reader.Markers(ctx, namespace)
 		if err != nil {
-			return v1alpha1.NodePodProbeSpec{}, err
+			return v1alpha1.NodePodProbeSpec{}, nil, err
 		}
 		markers = append(markers, found...)
 	}
-	return plan.Node(pods, markers, r.Reader.Defaults), nil
+	return plan.Node(pods, markers, r.Reader.Defaults), pods, nil
+}
+
+// fit writes the part of the plan that fits into the node's budget. If the API server refuses it as
+// too large, fit reduces the budget, because removals must reach the plan: markers and namespaces
+// that are being deleted wait for them.
+func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod) (reconcile.Result, error) {
+	maxBytes, reduced := r.budgets.of(node.Name, r.Now())
+	for {
+		fitted, shortages := plan.Fit(spec, pods, maxBytes)
+		result, err := r.write(ctx, node, npp, fitted)
+		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
+		switch {
+		case errors.Is(err, apply.ErrTooLarge) && len(fitted.PodProbes) > 0:
+			maxBytes = plan.Size(fitted) / 2
+			reduced = reducedFor
+			r.budgets.reduce(node.Name, maxBytes, r.Now())
+			r.reportTooLarge(node, len(fitted.PodProbes))
+		case errors.Is(err, apply.ErrTooLarge):
+			return reconcile.Result{}, reconcile.TerminalError(err)
+		case err != nil:
+			return reconcile.Result{}, err
+		default:
+			r.Shortages.Set(node.Name, shortages)
+			if result.RequeueAfter == 0 {
+				result.RequeueAfter = reduced
+			}
+			return result, nil
+		}
+	}
+}
+
+func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int) {
+	r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
+		corev1.EventTypeWarning, eventPlanTooLarge,
+		"The API server refused the node's plan with %d pods as too large. A smaller plan, with fewer probes, takes its place.", pods)
 }
 
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (reconcile.Result, error) {
-	var err error
-	if npp == nil {
-		err = r.create(ctx, node, spec)
-		if apierrors.IsAlreadyExists(err) {
-			// The cache does not have it yet.
-			return reconcile.Result{RequeueAfter: afterPod().idle}, nil
-		}
-	} else {
-		err = r.replace(ctx, npp, spec)
+	if npp != nil {
+		return reconcile.Result{}, r.replace(ctx, npp, spec)
 	}
-	r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
-	if errors.Is(err, apply.ErrTooLarge) {
-		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
-			corev1.EventTypeWarning, eventPlanTooLarge,
-			"The node's plan is too large for the API server, because it has too many pods (%d). The previous plan remains in effect.", len(spec.PodProbes))
-		// A retry cannot succeed, but the next change of an input may.
-		return reconcile.Result{}, reconcile.TerminalError(err)
+	err := r.create(ctx, node, spec)
+	if apierrors.IsAlreadyExists(err) {
+		// The cache does not have it yet.
+		return reconcile.Result{RequeueAfter: afterPod().idle}, nil
 	}
 	return reconcile.Result{}, err
 }

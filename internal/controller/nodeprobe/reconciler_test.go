@@ -5,7 +5,6 @@ package nodeprobe
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -65,7 +64,8 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	recorder := record.NewFakeRecorder(10)
 	return New(Options{
 		Reader: gather.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
-		Live:   reader(live), Plans: plans, Recorder: recorder, Metrics: counters, Now: time.Now,
+		Live:   reader(live), Plans: plans, Recorder: recorder, Metrics: counters,
+		Shortages: controller.NewShortages(), Now: time.Now,
 	}), recorder
 }
 
@@ -122,26 +122,5 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("wrote %q, want %q", got, want)
 			}
 		})
-	}
-}
-
-func TestTooLargePlanIsReportedAndNotRetried(t *testing.T) {
-	pod := builders.Pod("ns", "a").Label("app", "game").Build()
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
-	plans := &recorded{err: apply.ErrTooLarge}
-	r, recorder := reconciler(t, plans, []client.Object{
-		node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{}),
-	}, nil)
-	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
-	if !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("error %v, want a terminal error", err)
-	}
-	select {
-	case event := <-recorder.Events:
-		if !strings.Contains(event, eventPlanTooLarge) || !strings.Contains(event, "pods (1)") {
-			t.Errorf("event %q", event)
-		}
-	default:
-		t.Error("no event on the node")
 	}
 }

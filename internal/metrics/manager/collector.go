@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -25,6 +26,8 @@ type Caches struct {
 	Reader client.Reader
 	// Provided returns the pods that providers of virtual nodes probe. Nil means none.
 	Provided func(context.Context) ([]Provided, error)
+	// Shortages returns how many probes of pods the plans leave out for lack of room, by marker.
+	Shortages func() map[types.NamespacedName]int
 	// Pending tracks how long plans wait for their agents.
 	Pending *Pending
 	// Leads is closed when this manager becomes the leader. Until then there are no series,
@@ -37,7 +40,7 @@ type Caches struct {
 // scrape is proportional to the number of planned probes in the cluster.
 type collector struct {
 	Caches
-	pods, planned, waits, plans *prometheus.Desc
+	pods, planned, waits, plans, short *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -57,12 +60,15 @@ func newCollector(caches Caches) *collector {
 		plans: prometheus.NewDesc("seamark_manager_plans",
 			"NodePodProbes by whether the agent runs the latest plan: true or false. Exported by the leader only.",
 			[]string{"in_force"}, nil),
+		short: prometheus.NewDesc("seamark_manager_unplanned_probes",
+			"Probes, counted once per pod, that do not run because their namespace exceeds its share of a node's plan; no series for a marker without them. Exported by the leader only.",
+			[]string{"namespace", "marker"}, nil),
 	}
 }
 
 // Describe sends the descriptions of all metrics.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.pods, c.planned, c.waits, c.plans} {
+	for _, desc := range []*prometheus.Desc{c.pods, c.planned, c.waits, c.plans, c.short} {
 		descs <- desc
 	}
 }
@@ -101,6 +107,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		for state, n := range counts {
 			send(c.pods, float64(n), probe.namespace, probe.Marker, probe.Probe, string(state))
 		}
+	}
+	for marker, n := range c.Shortages() {
+		send(c.short, float64(n), marker.Namespace, marker.Name)
 	}
 	for node, age := range c.Pending.Ages() {
 		send(c.waits, age.Seconds(), node)

@@ -177,6 +177,9 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 	registry := prometheus.NewPedanticRegistry()
 	New(registry).Watch("v1", Caches{
 		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
+		Shortages: func() map[types.NamespacedName]int {
+			return map[types.NamespacedName]int{{Namespace: "ns", Name: "web"}: 7}
+		},
 	})
 	return registry
 }
@@ -190,7 +193,7 @@ func TestCollector(t *testing.T) {
 	)
 	names := []string{
 		"seamark_manager_probed_pods", "seamark_manager_node_planned_probes",
-		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans",
+		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans", "seamark_manager_unplanned_probes",
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
 		t.Errorf("series of a manager that does not lead: %v", err)
@@ -213,6 +216,9 @@ seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Failed"
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="NoResult"} 1
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Succeeded"} 0
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Unknown"} 0
+# HELP seamark_manager_unplanned_probes Probes, counted once per pod, that do not run because their namespace exceeds its share of a node's plan; no series for a marker without them. Exported by the leader only.
+# TYPE seamark_manager_unplanned_probes gauge
+seamark_manager_unplanned_probes{marker="web",namespace="ns"} 7
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)

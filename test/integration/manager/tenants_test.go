@@ -1,0 +1,137 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// TestTenantsShareThePlan: a tenant whose marker has the maximum size, in as many pods as a node
+// can run, takes nothing from another tenant, and both can delete their markers.
+func TestTenantsShareThePlan(t *testing.T) {
+	const pods, probes, commandLength = 110, 32, 16384
+	w := newWorld(t, shared)
+	// Reading the largest marker costs the API server as much as many writes.
+	w.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 2 * time.Minute}
+	node := w.node("shared-by-tenants")
+	greedy := builders.Marker(w.namespace, "greedy")
+	for i := range probes {
+		name := fmt.Sprint("probe-", i)
+		greedy.Probe(builders.Probe(name).Condition("game.io/" + name).Handler(corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", commandLength)}},
+		}))
+	}
+	w.marker(greedy)
+	for i := range pods {
+		w.pod(fmt.Sprintf("pod-%03d", i), node)
+	}
+	w.until("the status of the marker reports the pods without probes", func(ctx context.Context) (string, error) {
+		found, err := w.getMarker(ctx, "greedy")
+		if err != nil {
+			return "", err
+		}
+		c := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionProbesResolved)
+		if c != nil && c.Reason == string(plan.NodePlanFull) && strings.Contains(c.Message, fmt.Sprintf("of %d matched pods, such as pod-", pods)) {
+			return "", nil
+		}
+		return fmt.Sprintf("%+v", c), nil
+	})
+
+	other := newWorldWithoutManager(t, shared)
+	marker := other.marker(builders.Marker(other.namespace, "modest").Probe(builders.Probe("p").Label(succeeded, "a", "b")))
+	pod := other.pod("modest", node)
+	w.inPlan(node, pod, true)
+	npp, err := w.getPlan(t.Context(), node)
+	w.must(err)
+	namespaces := sets.New[string]()
+	for i := range npp.Spec.PodProbes {
+		namespaces.Insert(npp.Spec.PodProbes[i].Namespace)
+	}
+	if size := plan.Size(npp.Spec); size > plan.MaxBytes || !namespaces.HasAll(w.namespace, other.namespace) {
+		t.Errorf("plan of %d bytes has pods of %v, want at most %d bytes and both namespaces", size, sets.List(namespaces), plan.MaxBytes)
+	}
+	other.must(other.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	w.inPlan(node, pod, false)
+	other.must(other.client.Delete(t.Context(), marker))
+	other.gone("modest")
+
+	w.must(w.client.Delete(t.Context(), w.markerNamed("greedy")))
+	w.gone("greedy")
+}
+
+// inPlan waits until the plan of the node has the pod, or does not have it.
+func (w *world) inPlan(node string, pod *corev1.Pod, want bool) {
+	w.Helper()
+	w.until(fmt.Sprintf("pod %s is planned: %t", pod.Name, want), func(ctx context.Context) (string, error) {
+		npp, err := w.getPlan(ctx, node)
+		if err != nil {
+			return "", err
+		}
+		for i := range npp.Spec.PodProbes {
+			if npp.Spec.PodProbes[i].UID == string(pod.UID) {
+				if want {
+					return "", nil
+				}
+				return "the plan has it", nil
+			}
+		}
+		if want {
+			return "the plan does not have it", nil
+		}
+		return "", nil
+	})
+}
+
+// TestStoredMarkerBeyondTheLimits stores a marker before the CRD has its present limits. It is
+// probed, edited and deleted like any other.
+func TestStoredMarkerBeyondTheLimits(t *testing.T) {
+	own := env.Start(t, env.UpstreamCRDs())
+	w := newWorldWithoutManager(t, own)
+	handler := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", 20_000)}}}
+	long := func() *builders.MarkerBuilder {
+		return builders.Marker(w.namespace, "long").
+			Probe(builders.Probe("p").Handler(handler).Annotation(succeeded, "note", strings.Repeat("y", 5000)))
+	}
+	stored := w.marker(long())
+	crds, err := env.ReadCRDs("")
+	w.must(err)
+	for _, crd := range crds {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(crd), current))
+		current.Spec = crd.Spec
+		w.must(w.client.Update(t.Context(), current))
+	}
+	w.until("the limits are in force", func(ctx context.Context) (string, error) {
+		marker := long().Unsaved().Build()
+		marker.Name = "new"
+		if err := w.client.Create(ctx, marker, client.DryRunAll); apierrors.IsInvalid(err) {
+			return "", nil
+		}
+		return "the marker is accepted", nil
+	})
+	startManager(t, own)
+	w.pod("a", w.node("limits"))
+	w.planned("limits", "a/long#p")
+	w.matched("long", 1)
+	w.must(w.client.Patch(t.Context(), stored, env.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)))
+	w.must(w.client.Delete(t.Context(), stored))
+	w.gone("long")
+}
