@@ -100,7 +100,8 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		if h.GRPC.Service != nil {
 			service = *h.GRPC.Service
 		}
-		resolved.GRPC = &corev1.GRPCAction{Port: h.GRPC.Port, Service: &service}
+		resolved.GRPC = h.GRPC.DeepCopy()
+		resolved.GRPC.Service = &service
 	default:
 		return resolved, Problem{Reason: HandlerInvalid}
 	}

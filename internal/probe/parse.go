@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -74,11 +75,53 @@ func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
 	if err != nil {
 		return nil, err
 	}
+	http2, err := isHTTP2(action)
+	if err != nil {
+		return nil, err
+	}
 	header := make(http.Header, len(action.HTTPHeaders))
 	for _, h := range action.HTTPHeaders {
 		header.Add(h.Name, h.Value)
 	}
-	return &HTTP{URL: target, Header: header, Host: header.Get("Host")}, nil
+	return &HTTP{URL: target, Header: header, Host: header.Get("Host"), HTTP2: http2}, nil
+}
+
+// isHTTP2 reports whether the protocol is HTTP/2, which Kubernetes defines for the scheme HTTP only.
+func isHTTP2(action *corev1.HTTPGetAction) (bool, error) {
+	switch protocol := laterField(action, "protocol"); {
+	case protocol == "" || protocol == "HTTP1":
+		return false, nil
+	case protocol != "HTTP2":
+		return false, fmt.Errorf("httpGet.protocol: %q is invalid: must be HTTP1 or HTTP2", protocol)
+	case action.Scheme == corev1.URISchemeHTTPS:
+		return false, fmt.Errorf("httpGet.protocol: %q is invalid: the scheme must be HTTP", protocol)
+	default:
+		return true, nil
+	}
+}
+
+// isTLS reports whether the mode is TLS.
+func isTLS(action *corev1.GRPCAction) (bool, error) {
+	switch mode := laterField(action, "mode"); mode {
+	case "", "Plaintext":
+		return false, nil
+	case "TLS":
+		return true, nil
+	default:
+		return false, fmt.Errorf("grpc.mode: %q is invalid: must be Plaintext or TLS", mode)
+	}
+}
+
+// laterField returns a field by its name in JSON; empty means that it is not set. The field exists
+// since Kubernetes 1.37, but test/parity builds this package with the types of an older kubelet.
+func laterField(action any, name string) string {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(action)
+	if err != nil {
+		// The types of a probe always convert.
+		return ""
+	}
+	value, _ := fields[name].(string)
+	return value
 }
 
 // urlOf returns the URL of an address and a path with an optional query. It treats a path
@@ -113,6 +156,9 @@ func parseGRPC(action *corev1.GRPCAction, podIP string) (*GRPC, error) {
 	out := &GRPC{Address: address}
 	if action.Service != nil {
 		out.Service = *action.Service
+	}
+	if out.TLS, err = isTLS(action); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -35,6 +35,16 @@ func grpcSpec(port int32, service *string) *corev1.Probe {
 	return spec(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port, Service: service}})
 }
 
+// grpcMode returns a grpc probe with the mode.
+func grpcMode(mode corev1.GRPCProbeMode) *corev1.Probe {
+	return spec(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Mode: &mode}})
+}
+
+// httpProtocol returns an httpGet probe with the protocol.
+func httpProtocol(protocol corev1.HTTPProtocol, scheme corev1.URIScheme) *corev1.Probe {
+	return httpSpec(func(a *corev1.HTTPGetAction) { a.Protocol, a.Scheme = &protocol, scheme })
+}
+
 func spec(handler corev1.ProbeHandler) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: handler, TimeoutSeconds: 2}
 }
@@ -50,6 +60,9 @@ func TestParse(t *testing.T) {
 	headers := httpTarget("http", "10.0.0.7:8080", "/", "")
 	headers.HTTP.Header = http.Header{"X-Game": {"a", "b"}, "Accept": {""}, "Host": {"game.example.com"}}
 	headers.HTTP.Host = "game.example.com"
+
+	http2 := httpTarget("http", "10.0.0.7:8080", "/", "")
+	http2.HTTP.HTTP2 = true
 
 	cases := map[string]struct {
 		spec *corev1.Probe
@@ -94,6 +107,11 @@ func TestParse(t *testing.T) {
 			}),
 			ip: "10.0.0.7", want: headers,
 		},
+		"http with protocol HTTP1": {
+			spec: httpProtocol(corev1.HTTPProtocolHTTP1, "HTTP"), ip: "10.0.0.7",
+			want: httpTarget("http", "10.0.0.7:8080", "/", ""),
+		},
+		"http with protocol HTTP2": {spec: httpProtocol(corev1.HTTPProtocolHTTP2, "HTTP"), ip: "10.0.0.7", want: http2},
 		"tcp": {
 			spec: tcpSpec("", intstr.FromInt32(65535)), ip: "10.0.0.7",
 			want: probe.Target{Handler: probe.HandlerTCP, Timeout: 2 * time.Second, TCP: &probe.TCP{Address: "10.0.0.7:65535"}},
@@ -105,6 +123,14 @@ func TestParse(t *testing.T) {
 		"grpc": {
 			spec: grpcSpec(9000, nil), ip: "10.0.0.7",
 			want: probe.Target{Handler: probe.HandlerGRPC, Timeout: 2 * time.Second, GRPC: &probe.GRPC{Address: "10.0.0.7:9000"}},
+		},
+		"grpc in plain text": {
+			spec: grpcMode(corev1.GRPCProbeModePlaintext), ip: "10.0.0.7",
+			want: probe.Target{Handler: probe.HandlerGRPC, Timeout: 2 * time.Second, GRPC: &probe.GRPC{Address: "10.0.0.7:9000"}},
+		},
+		"grpc with TLS": {
+			spec: grpcMode(corev1.GRPCProbeModeTLS), ip: "10.0.0.7",
+			want: probe.Target{Handler: probe.HandlerGRPC, Timeout: 2 * time.Second, GRPC: &probe.GRPC{Address: "10.0.0.7:9000", TLS: true}},
 		},
 		"grpc with a service": {
 			spec: grpcSpec(9000, &service), ip: "10.0.0.7",
@@ -152,6 +178,9 @@ func TestParseRejectsInvalidProbe(t *testing.T) {
 		"port 0":              {spec: grpcSpec(0, nil), ip: "::1", want: []string{"grpc.port", "between 1 and 65535"}},
 		"port 65536":          {spec: tcpSpec("", intstr.FromInt32(65536)), ip: "::1", want: []string{"tcpSocket.port", "65536"}},
 		"unknown scheme":      {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), ip: "::1", want: []string{"httpGet.scheme", "FTP", "HTTP or HTTPS"}},
+		"unknown protocol":    {spec: httpProtocol("HTTP3", "HTTP"), ip: "::1", want: []string{"httpGet.protocol", "HTTP3", "HTTP1 or HTTP2"}},
+		"HTTP2 with HTTPS":    {spec: httpProtocol("HTTP2", "HTTPS"), ip: "::1", want: []string{"httpGet.protocol", "HTTP2", "scheme must be HTTP"}},
+		"unknown mode":        {spec: grpcMode("mTLS"), ip: "::1", want: []string{"grpc.mode", "mTLS", "Plaintext or TLS"}},
 		"path without root":   {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "mailto:x" }), ip: "::1", want: []string{"httpGet.path", "mailto:x"}},
 	}
 	for name, tc := range cases {

@@ -96,6 +96,9 @@ type HTTP struct {
 	// PublishBody reports whether the message of a success contains the body, which may hold
 	// confidential data.
 	PublishBody bool
+	// HTTP2 sends the request with HTTP/2 without TLS and without an upgrade (h2c with prior
+	// knowledge).
+	HTTP2 bool
 }
 
 // TCP is a socket to connect to.
@@ -110,4 +113,6 @@ type GRPC struct {
 	Address string
 	// Service is the service to check. If empty, the health of the whole server is checked.
 	Service string
+	// TLS connects with TLS. The certificate is not verified.
+	TLS bool
 }

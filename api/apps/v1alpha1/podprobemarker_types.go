@@ -98,10 +98,13 @@ type PodContainerProbe struct {
 	// set. A field that is unset or zero takes its default: initialDelaySeconds 0,
 	// periodSeconds 10, timeoutSeconds 1, successThreshold 1, failureThreshold 3. Unlike in a
 	// liveness probe, successThreshold may be greater than 1, and
-	// terminationGracePeriodSeconds has no effect. A port is a number from 1 to 65535 or the
-	// name of a port of the container. httpGet can have at most 16 headers.
+	// terminationGracePeriodSeconds must not be set. A port is a number from 1 to 65535 or the
+	// name of a port of the container. At most: 128 items with 16384 characters in total in
+	// exec.command, 16 headers with 16384 characters in total in httpGet.httpHeaders, 4096
+	// characters in httpGet.path, 512 in grpc.service.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].exists_one(set, set)",message="must have exactly one of exec, httpGet, tcpSocket and grpc"
+	// +kubebuilder:validation:XValidation:rule="!has(self.terminationGracePeriodSeconds)",message="must not be set: a failed probe marks the pod and does not terminate it",fieldPath=".terminationGracePeriodSeconds"
 	Probe ContainerProbeSpec `json:"probe"`
 
 	// markerPolicy defines the labels and annotations that the pod has in each state of the
@@ -126,7 +129,8 @@ type PodContainerProbe struct {
 
 // ContainerProbeSpec is a probe with the fields of a core/v1 Probe. A field that is unset or
 // zero takes its default: initialDelaySeconds 0, periodSeconds 10, timeoutSeconds 1,
-// successThreshold 1, failureThreshold 3. terminationGracePeriodSeconds has no effect.
+// successThreshold 1, failureThreshold 3. terminationGracePeriodSeconds has no effect,
+// and markers must not set it.
 type ContainerProbeSpec struct {
 	corev1.Probe `json:",inline"`
 }

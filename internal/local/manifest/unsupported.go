@@ -89,7 +89,7 @@ func containerFields() fieldTree {
 	probe := merge(
 		names("exec", "grpc", "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
 			"successThreshold", "failureThreshold", "terminationGracePeriodSeconds"),
-		fieldTree{"httpGet": names("path", "port", "scheme", "httpHeaders"), "tcpSocket": names("port")},
+		fieldTree{"httpGet": names("path", "port", "scheme", "httpHeaders", "protocol"), "tcpSocket": names("port")},
 	)
 	hook := names("exec", "sleep")
 	return merge(

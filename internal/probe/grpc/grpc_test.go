@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -38,9 +40,9 @@ func target(address, service string, timeout time.Duration) probe.Target {
 }
 
 // serve starts a gRPC server on the listener.
-func serve(t *testing.T, listener net.Listener, register func(*grpc.Server)) string {
+func serve(t *testing.T, listener net.Listener, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
-	server := grpc.NewServer()
+	server := grpc.NewServer(options...)
 	register(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -168,5 +170,35 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	})
 	if got, err := grpcprobe.New("1.36").Probe(ctx, target(address, "", time.Minute)); !errors.Is(err, stopping) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
+	}
+}
+
+func TestProbeOverTLS(t *testing.T) {
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	t.Cleanup(certificate.Close)
+	register := func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, health.NewServer()) }
+	secured := serve(t, probetest.Listen(t, "127.0.0.1:0"), register, grpc.Creds(credentials.NewServerTLSFromCert(&certificate.TLS.Certificates[0])))
+	plain := serve(t, probetest.Listen(t, "127.0.0.1:0"), register)
+	for name, test := range map[string]struct {
+		address   string
+		tls, want bool
+	}{
+		"TLS":              {address: secured, tls: true, want: true},
+		"plain text":       {address: plain, want: true},
+		"no TLS on server": {address: plain, tls: true},
+		"no TLS on client": {address: secured},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := target(test.address, "", timeout)
+			if !test.want {
+				to.Timeout = 200 * time.Millisecond
+			}
+			to.GRPC.TLS = test.tls
+			got, err := grpcprobe.New("1.36").Probe(t.Context(), to)
+			if err != nil || got.Success != test.want {
+				t.Errorf("Probe() = %+v, %v, want success %t", got, err, test.want)
+			}
+		})
 	}
 }

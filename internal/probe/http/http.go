@@ -31,27 +31,31 @@ const (
 
 // Prober sends GET requests.
 type Prober struct {
-	transport *http.Transport
-	userAgent string
+	transport, http2 *http.Transport
+	userAgent        string
 }
 
 var _ probe.Prober = (*Prober)(nil)
 
 // New returns a prober with the user agent kube-probe/<version>.
 func New(version string) *Prober {
-	return &Prober{
-		userAgent: "kube-probe/" + version,
-		// No Proxy: the agent's environment must not redirect probes.
-		transport: &http.Transport{
-			DialContext: dial,
-			// A container's certificate rarely contains the pod's address.
-			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet probes
-			TLSHandshakeTimeout: handshakeTimeout,
-			DisableKeepAlives:   true,
-			DisableCompression:  true,
-			ForceAttemptHTTP2:   true,
-		},
+	// No Proxy: the agent's environment must not redirect probes.
+	transport := &http.Transport{
+		DialContext: dial,
+		// A container's certificate rarely contains the pod's address.
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet probes
+		TLSHandshakeTimeout: handshakeTimeout,
+		DisableKeepAlives:   true,
+		DisableCompression:  true,
+		ForceAttemptHTTP2:   true,
 	}
+	// Without HTTP/1, the transport expects that servers without TLS know HTTP/2. A redirect may
+	// lead to a server with TLS.
+	http2 := transport.Clone()
+	http2.Protocols = &http.Protocols{}
+	http2.Protocols.SetUnencryptedHTTP2(true)
+	http2.Protocols.SetHTTP2(true)
+	return &Prober{userAgent: "kube-probe/" + version, transport: transport, http2: http2}
 }
 
 // Probe sends one request and follows redirects on the same host. A status from 200 to 399
@@ -66,7 +70,11 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 	if err != nil {
 		return probe.Outcome{}, err
 	}
-	client := &http.Client{Transport: p.transport, Timeout: target.Timeout, CheckRedirect: checkRedirect}
+	transport := p.transport
+	if target.HTTP.HTTP2 {
+		transport = p.http2
+	}
+	client := &http.Client{Transport: transport, Timeout: target.Timeout, CheckRedirect: checkRedirect}
 	response, err := client.Do(request)
 	if ctx.Err() != nil {
 		if err == nil {

@@ -272,6 +272,46 @@ func TestProbeOverTLS(t *testing.T) {
 	}
 }
 
+func TestProbeWithHTTP2OverCleartext(t *testing.T) {
+	var both, only http.Protocols
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	only.SetUnencryptedHTTP2(true)
+	for name, test := range map[string]struct {
+		server http.Protocols
+		http2  bool
+		want   probe.Outcome
+	}{
+		"server of both, HTTP/2":        {server: both, http2: true, want: probe.Outcome{Success: true, Message: "HTTP/2.0"}},
+		"server of both, HTTP/1.1":      {server: both, want: probe.Outcome{Success: true, Message: "HTTP/1.1"}},
+		"server of HTTP/2 only, HTTP/2": {server: only, http2: true, want: probe.Outcome{Success: true, Message: "HTTP/2.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, r.Proto)
+			}))
+			server.Config.Protocols = &test.server
+			server.Start()
+			t.Cleanup(server.Close)
+			to := target(t, server.URL, timeout)
+			to.HTTP.HTTP2 = test.http2
+			got, err := httpprobe.New("1.36").Probe(t.Context(), to)
+			if err != nil || got != test.want {
+				t.Errorf("Probe() = %+v, %v, want %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestProbeFailsForHTTP2OnHTTP1Server(t *testing.T) {
+	to := target(t, serve(t, func(http.ResponseWriter, *http.Request) {}), timeout)
+	to.HTTP.HTTP2 = true
+	got, err := httpprobe.New("1.36").Probe(t.Context(), to)
+	if err != nil || got.Success || !strings.Contains(got.Message, "HTTP/1.1") {
+		t.Errorf("Probe() = %+v, %v, want a failure that names the protocol", got, err)
+	}
+}
+
 func TestProbeFailsForHTTPSOnHTTPServer(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, strings.Replace(plain, "http:", "https:", 1), timeout))

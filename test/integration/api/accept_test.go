@@ -60,6 +60,8 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"empty host":                    {{http + ".host", ""}},
 		"repeated header, empty values": {{http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}}}},
 		"gRPC service":                  {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
+		"gRPC with TLS":                 {{"spec.probes[3].probe.grpc.mode", "TLS"}},
+		"HTTP/2 without TLS":            {{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTP"}},
 		"zero values":                   {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
 		"successThreshold above 1":      {{"spec.probes[0].probe.successThreshold", 3}},
 		"mixed-case annotation key":     {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
@@ -127,7 +129,7 @@ func largestProbes() []any {
 			}},
 			"markerPolicy": []any{
 				map[string]any{"state": "Succeeded", "labels": largestLabels("b", 32)},
-				map[string]any{"state": "Failed", "annotations": largestLabels("a", 32)},
+				map[string]any{"state": "Failed", "annotations": largestLabels("a", 10)},
 			},
 		}
 	}

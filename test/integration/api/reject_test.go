@@ -148,13 +148,16 @@ func handlerRejections() map[string]rejection {
 		"exec command empty": one(probe+".exec.command", []any{}, program),
 		"exec program empty": one(probe+".exec.command", []any{"", "a"}, program),
 		"exec command text":  one(probe+".exec.command", "cat /tmp/idle", "array"),
+		"argument too long":  one(probe+".exec.command[0]", strings.Repeat("a", 16385), "16384"),
+		"command too long":   one(probe+".exec.command", []any{"sh", "-c", strings.Repeat("a", 16381)}, "at most 16384 characters in total"),
+		"too many arguments": one(probe+".exec.command", repeat("a", 129), "128"),
 	}
 	for _, field := range []string{
 		"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold",
-		"terminationGracePeriodSeconds",
 	} {
 		all["negative "+field] = one(probe+"."+field, -1, "greater than or equal to 0")
 	}
+	all["terminationGracePeriodSeconds"] = one(probe+".terminationGracePeriodSeconds", 0, "must not be set")
 	all["period is text"] = one(probe+".periodSeconds", "10s", "integer")
 	return all
 }
@@ -178,6 +181,9 @@ func networkRejections() map[string]rejection {
 		"grpc named port":            one(grpc+".port", "grpc", "integer"),
 		"scheme":                     one(http+".scheme", "FTP", `"HTTP", "HTTPS"`),
 		"scheme in lower case":       one(http+".scheme", "https", `"HTTP", "HTTPS"`),
+		"protocol":                   one(http+".protocol", "HTTP3", `"HTTP1", "HTTP2"`),
+		"HTTP2 with HTTPS":           {edits: []edit{{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTPS"}}, field: http + ".protocol", message: []string{"must not be HTTP2 with the scheme HTTPS"}},
+		"grpc mode":                  one(grpc+".mode", "mTLS", `"Plaintext", "TLS"`),
 		"header without name":        one(http+".httpHeaders[0].name", remove{}, "Required value"),
 		"header without value":       one(http+".httpHeaders[0].value", remove{}, "Required value"),
 		"header name empty":          one(http+".httpHeaders[0].name", "", "must be a header name"),
@@ -186,6 +192,9 @@ func networkRejections() map[string]rejection {
 		"header value of two lines":  one(http+".httpHeaders[0].value", "a\nb: c", "must be a single line"),
 		"header value with a return": one(http+".httpHeaders[0].value", "a\rb", "must be a single line"),
 		"header value too long":      one(http+".httpHeaders[0].value", strings.Repeat("a", 8193), "8192"),
+		"header values too long":     one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": strings.Repeat("b", 8192)}, 3), "at most 16384 characters in total"),
+		"path too long":              one(http+".path", "/"+strings.Repeat("a", 4096), "4096"),
+		"grpc service too long":      one(grpc+".service", strings.Repeat("a", 513), "512"),
 		"too many headers":           one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
 	}
 	for name, bad := range map[string]any{
