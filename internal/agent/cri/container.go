@@ -4,6 +4,7 @@
 package cri
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -50,13 +51,22 @@ type orderedInstance struct {
 	attempt   uint32
 }
 
-// olderThan orders the instances of one container. The kubelet derives attempts from the
-// instances that still exist, so that the creation time is compared first.
+// olderThan orders the instances of one container. The creation time and the attempt can
+// contradict each other: the time if the wall clock was set back in between, the attempt
+// because the kubelet derives it from the instances that still exist. In that case, the
+// instance that runs is the newer one, because the kubelet runs one at a time.
 func (i orderedInstance) olderThan(other orderedInstance) bool {
-	if i.createdAt != other.createdAt {
-		return i.createdAt < other.createdAt
+	byTime, byAttempt := cmp.Compare(i.createdAt, other.createdAt), cmp.Compare(i.attempt, other.attempt)
+	switch {
+	case byTime == 0:
+		return byAttempt < 0
+	case byAttempt == 0, byTime == byAttempt:
+		return byTime < 0
+	case i.Running, other.Running:
+		return !i.Running
+	default:
+		return byAttempt < 0
 	}
-	return i.attempt < other.attempt
 }
 
 // description is what list entries and statuses of containers have in common.

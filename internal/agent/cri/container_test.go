@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/test/clock"
 )
 
 var (
@@ -94,14 +95,17 @@ func TestInstancesPut(t *testing.T) {
 		want    orderedInstance
 		changes bool
 	}{
-		"first instance":                {put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true), changes: true},
-		"unchanged":                     {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true)},
-		"ended":                         {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c1", 1, 0, false), changes: true},
-		"late status of ended instance": {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, false)},
-		"next instance":                 {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true},
-		"older instance":                {known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c2", 2, 1, true)},
-		"creation time before attempt":  {known: []orderedInstance{webInstance("c1", 1, 9, false)}, put: webInstance("c2", 2, 0, true), want: webInstance("c2", 2, 0, true), changes: true},
-		"attempt at same creation time": {known: []orderedInstance{webInstance("c1", 1, 1, false)}, put: webInstance("c2", 1, 2, true), want: webInstance("c2", 1, 2, true), changes: true},
+		"first instance":                    {put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true), changes: true},
+		"unchanged":                         {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true)},
+		"ended":                             {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c1", 1, 0, false), changes: true},
+		"late status of ended instance":     {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, false)},
+		"next instance":                     {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true},
+		"older instance":                    {known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c2", 2, 1, true)},
+		"creation time before attempt":      {known: []orderedInstance{webInstance("c1", 1, 9, false)}, put: webInstance("c2", 2, 0, true), want: webInstance("c2", 2, 0, true), changes: true},
+		"next instance, clock set back":     {known: []orderedInstance{webInstance("c1", 9, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true},
+		"previous instance, clock set back": {known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, true)},
+		"ended instances, clock set back":   {known: []orderedInstance{webInstance("c2", 2, 1, false)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, false)},
+		"attempt at same creation time":     {known: []orderedInstance{webInstance("c1", 1, 1, false)}, put: webInstance("c2", 1, 2, true), want: webInstance("c2", 1, 2, true), changes: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,5 +120,23 @@ func TestInstancesPut(t *testing.T) {
 				t.Errorf("instances (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPrecedes checks events from a second before and after a list, and the wall clock set in
+// between.
+func TestPrecedes(t *testing.T) {
+	listed := time.Now()
+	for name, set := range map[string]time.Duration{"not set": 0, "forward": time.Hour, "back": -time.Hour} {
+		now := clock.Set(listed.Add(10*time.Second), set)
+		for after, want := range map[time.Duration]bool{-time.Second: true, time.Second: false, 10 * time.Second: false} {
+			created := now.Add(after - 10*time.Second).UnixNano()
+			if got := precedes(&runtimeapi.ContainerEventResponse{CreatedAt: created}, listed, now); got != want {
+				t.Errorf("clock %s: event of %s after the list: precedes() = %t, want %t", name, after, got, want)
+			}
+		}
+	}
+	if precedes(&runtimeapi.ContainerEventResponse{}, listed, listed) {
+		t.Error("precedes() = true for an event without a time")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/wait"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
@@ -215,7 +216,7 @@ func (t *Tracker) follow(ctx context.Context, events *eventQueue, listed time.Ti
 		case <-events.ready:
 			batch, ended := events.take()
 			for _, event := range batch {
-				if event.GetCreatedAt() == 0 || event.GetCreatedAt() >= listed.UnixNano() {
+				if !precedes(event, listed, time.Now()) {
 					t.apply(ctx, event)
 				}
 			}
@@ -224,6 +225,12 @@ func (t *Tracker) follow(ctx context.Context, events *eventQueue, listed time.Ti
 			}
 		}
 	}
+}
+
+// precedes reports whether an event that was received now is older than the list. The runtime
+// reports the wall clock, which may have been set since the list, so their ages are compared.
+func precedes(event *runtimeapi.ContainerEventResponse, listed, now time.Time) bool {
+	return event.GetCreatedAt() != 0 && now.Sub(time.Unix(0, event.GetCreatedAt())) > now.Sub(listed)
 }
 
 // withoutStream continues after a stream has ended. If the runtime has no event stream, the
