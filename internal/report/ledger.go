@@ -41,11 +41,11 @@ type Ledger struct {
 	messages map[entryID]messages
 	// announced are the states that need no event: there was one, or they were reported
 	// before the agent started.
-	announced map[entryID]announcement
+	announced map[entryID]lastEvent
 }
 
-// announcement is what the newest event of a probe reported.
-type announcement struct {
+// lastEvent is what the newest event of a probe reported.
+type lastEvent struct {
 	plan  string
 	state v1alpha1.ProbeState
 }
@@ -158,10 +158,10 @@ func index(status v1alpha1.NodePodProbeStatus) entries {
 	return found
 }
 
-func statesOf(reported entries) map[entryID]announcement {
-	states := make(map[entryID]announcement, len(reported))
+func statesOf(reported entries) map[entryID]lastEvent {
+	states := make(map[entryID]lastEvent, len(reported))
 	for id, entry := range reported {
-		states[id] = announcement{plan: entry.Plan, state: entry.State}
+		states[id] = lastEvent{plan: entry.Plan, state: entry.State}
 	}
 	return states
 }

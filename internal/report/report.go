@@ -15,6 +15,8 @@
 //     newest message waits for one;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
+//   - all states are always reported; if the report would exceed MaxBytes, messages are
+//     shortened, and the namespaces share what the states leave;
 //   - an entry that is not due keeps its reported value when other entries are written.
 package report
 
@@ -28,15 +30,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/text"
-)
-
-const (
-	// messageBudget is the maximum size of all messages of a node together. An object is
-	// one value in etcd, which rejects values of more than 1.5 MiB.
-	messageBudget = 512 << 10
-
-	// minMessageBytes is what each message may have, even if the budget is exceeded.
-	minMessageBytes = 64
 )
 
 // Plan is the plan that is in force on a node.
@@ -74,7 +67,8 @@ type Decision struct {
 // Decide computes the status from the plan, the ledger and the states, and decides whether
 // to write it now. It omits planned probes with an invalid name.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
-	d := decider{now: now, ledger: ledger, states: states, limit: messageLimit(plan.Probes())}
+	candidates := gather(plan, ledger, states)
+	d := decider{now: now, ledger: ledger, limits: limitsOf(plan, candidates, MaxBytes)}
 	status := v1alpha1.NodePodProbeStatus{
 		ObservedGeneration: plan.Generation,
 		Pods:               int32(len(plan.Pods)),
@@ -82,7 +76,7 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
-		if entries := d.pod(pod); len(entries) > 0 {
+		if entries := d.pod(pod.Namespace, candidates[i]); len(entries) > 0 {
 			status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
 				Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: entries,
 			})
@@ -91,58 +85,88 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	return Decision{Status: status, Write: d.write || !sameShape(&status, &ledger.status), Next: d.next}
 }
 
+// candidate is a planned probe with a state to report.
+type candidate struct {
+	planned *v1alpha1.ContainerProbe
+	key     probeid.Key
+	// state is the current state if known is set. Otherwise the reported state stays.
+	state streak.State
+	known bool
+	// reported is the reported entry if wasReported is set.
+	reported    v1alpha1.ContainerProbeState
+	wasReported bool
+}
+
+// messageBytes returns the encoded bytes of the longer message that may be reported.
+func (c *candidate) messageBytes() int {
+	return max(encodedBytes(text.Truncate(c.state.Message, maxMessageBytes)),
+		encodedBytes(text.Truncate(c.reported.Message, maxMessageBytes)))
+}
+
+// gather returns the candidates of each pod of the plan.
+func gather(plan Plan, ledger Ledger, states States) [][]candidate {
+	all := make([][]candidate, len(plan.Pods))
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		for j := range pod.Probes {
+			c := candidate{planned: &pod.Probes[j]}
+			var err error
+			if c.key, err = probeid.KeyOf(pod, c.planned); err != nil {
+				continue
+			}
+			c.reported, c.wasReported = ledger.entries.of(entryOfKey(c.key), c.planned.Plan)
+			c.state, c.known = states[c.key]
+			if c.known && c.state.State != "" || !c.known && c.wasReported {
+				all[i] = append(all[i], c)
+			}
+		}
+	}
+	return all
+}
+
 // decider computes the entries of one status.
 type decider struct {
 	now    time.Time
 	ledger Ledger
-	states States
-	limit  int
+	limits limits
 
 	write bool
 	next  time.Time
 }
 
 // pod returns the entries of one pod's probes.
-func (d *decider) pod(pod *v1alpha1.PodProbe) []v1alpha1.ContainerProbeState {
-	var entries []v1alpha1.ContainerProbeState
-	for i := range pod.Probes {
-		planned := &pod.Probes[i]
-		key, err := probeid.KeyOf(pod, planned)
-		if err != nil {
-			continue
-		}
-		reported, wasReported := d.ledger.entries.of(entryOfKey(key), planned.Plan)
-		state, known := d.states[key]
-		switch {
-		case !known && wasReported:
-			entries = append(entries, reported)
-		case known && state.State != "":
-			fresh := entryOf(planned, state, d.limit)
-			entries = append(entries, d.probe(key, state, fresh, reported, wasReported))
-		}
+func (d *decider) pod(namespace string, candidates []candidate) []v1alpha1.ContainerProbeState {
+	entries := make([]v1alpha1.ContainerProbeState, 0, len(candidates))
+	for i := range candidates {
+		entry := d.probe(namespace, &candidates[i])
+		entry.Message = d.limits.message(namespace, entry.Message)
+		entries = append(entries, entry)
 	}
 	return entries
 }
 
 // probe returns the current or the reported entry of a probe. The identity in the entry is
 // always the current one.
-func (d *decider) probe(
-	key probeid.Key, state streak.State, fresh, reported v1alpha1.ContainerProbeState, wasReported bool,
-) v1alpha1.ContainerProbeState {
+func (d *decider) probe(namespace string, c *candidate) v1alpha1.ContainerProbeState {
+	if !c.known {
+		return c.reported
+	}
+	fresh, reported := entryOf(c.planned, c.state), c.reported
+	fresh.Message = d.limits.message(namespace, fresh.Message)
 	reported.Plan, reported.ContainerID = fresh.Plan, fresh.ContainerID
-	if !wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
+	if !c.wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
 		d.write = true
 		return fresh
 	}
-	if fresh.Message != reported.Message {
-		if due := d.ledger.MessageDue(key, state.LastTransition); due.After(d.now) {
-			d.again(due)
-			return reported
-		}
-		d.write = true
-		return fresh
+	if fresh.Message == reported.Message {
+		return reported
 	}
-	return reported
+	if due := d.ledger.MessageDue(c.key, c.state.LastTransition); due.After(d.now) {
+		d.again(due)
+		return reported
+	}
+	d.write = true
+	return fresh
 }
 
 // again schedules another decision.
@@ -181,13 +205,13 @@ func isState(s v1alpha1.ProbeState) bool {
 }
 
 // entryOf returns the entry of a planned probe's state. Its times are whole seconds.
-func entryOf(planned *v1alpha1.ContainerProbe, state streak.State, limit int) v1alpha1.ContainerProbeState {
+func entryOf(planned *v1alpha1.ContainerProbe, state streak.State) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
 		Name:               planned.Name,
 		State:              state.State,
 		LastProbeTime:      wireTime(state.LastProbe),
 		LastTransitionTime: wireTime(state.LastTransition),
-		Message:            text.Truncate(state.Message, limit),
+		Message:            state.Message,
 		Plan:               planned.Plan,
 		ContainerID:        state.ContainerID,
 	}
@@ -198,12 +222,6 @@ func wireTime(t time.Time) metav1.Time {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(t.Truncate(time.Second))
-}
-
-// messageLimit returns the maximum length of each of n messages. On most nodes it is higher
-// than the length of any message.
-func messageLimit(n int) int {
-	return max(messageBudget/max(n, 1), minMessageBytes)
 }
 
 // sameShape reports whether two statuses have the same generation and the same probes in

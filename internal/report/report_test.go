@@ -5,10 +5,8 @@ package report_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -210,32 +208,6 @@ func TestIdleNodeCausesNoWrites(t *testing.T) {
 	}
 	if writes != period {
 		t.Errorf("%d writes in %d hours without transitions, want %d for the first states", writes, hours, period)
-	}
-}
-
-func TestMessagesShareBudget(t *testing.T) {
-	plan, states := report.Plan{Generation: 1}, report.States{}
-	long := strings.Repeat("é", 512)
-	for i := range 3000 {
-		name := fmt.Sprintf("p%04d", i)
-		plan.Pods = append(plan.Pods, podPlan(name, "m#p"))
-		states[key(t, name, "m#p")] = known(failed, long, 1, 1)
-	}
-	d := report.Decide(at(1), plan, report.Read(v1alpha1.NodePodProbeStatus{}), states)
-	total := 0
-	for _, pod := range d.Status.PodProbeStatuses {
-		message := pod.ProbeStates[0].Message
-		if message == "" || !utf8.ValidString(message) {
-			t.Fatalf("message of %s = %q, want valid UTF-8", pod.Name, message)
-		}
-		total += len(message)
-	}
-	if total > 512<<10 {
-		t.Errorf("messages have %d bytes, want at most %d", total, 512<<10)
-	}
-	ledger := report.Read(v1alpha1.NodePodProbeStatus{}).Wrote(at(1), d.Status)
-	if again := report.Decide(at(20), plan, ledger, states); again.Write {
-		t.Error("Write = true for a truncated message, want false")
 	}
 }
 

@@ -226,7 +226,7 @@ type ContainerProbeState struct {
 	ContainerID string `json:"containerID,omitempty"`
 
 	// message describes the reported result, such as the output of the probe: valid UTF-8
-	// of at most 1024 bytes.
+	// of at most 1024 bytes. It is shorter if the report would be too large to be stored.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
