@@ -68,6 +68,40 @@ func TestPhase(t *testing.T) {
 	}
 }
 
+// TestPhaseIsReached checks for many phases and periods that the fifth run is in the phase, and that
+// the time between two runs is never shorter than the period and at most half a period longer.
+func TestPhaseIsReached(t *testing.T) {
+	for period := 1; period <= 61; period += 3 {
+		for offset := 0.0; offset < 1; offset += 0.0137 {
+			policy, phase := every(period), streak.Phase{Origin: at(-1234.567), Offset: offset}
+			restored := streak.Restore(policy, phase, reported(succeeded))
+			running(1000.25, "a", -900)(restored)
+			inPhase := runTimes(restored, 1)[0]
+
+			e := streak.New(policy, phase)
+			running(0.125, "a", 0)(e)
+			times := runTimes(e, 8)
+			for i, gap := range gaps(times) {
+				if gap < policy.Period || gap > policy.Period*3/2 || i >= 4 && gap != policy.Period {
+					t.Fatalf("period %s, offset %f: run %d follows after %s", policy.Period, offset, i+2, gap)
+				}
+			}
+			if (times[4]-inPhase)%policy.Period != 0 {
+				t.Fatalf("period %s, offset %f: fifth run at %s is not in the phase, %s", policy.Period, offset, times[4], inPhase)
+			}
+		}
+	}
+}
+
+// gaps returns the times between runs.
+func gaps(times []time.Duration) []time.Duration {
+	var gaps []time.Duration
+	for i := range len(times) - 1 {
+		gaps = append(gaps, times[i+1]-times[i])
+	}
+	return gaps
+}
+
 func delayed() streak.Policy {
 	p := kubernetes()
 	p.InitialDelay = 30 * time.Second
@@ -85,7 +119,7 @@ func every(seconds int) streak.Policy {
 func TestClockSteps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour, "by a fraction of the period": 7 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
+			start := time.Now() //nolint:forbidigo // only it has a monotonic reading
 			// after returns what time.Now returns after a number of seconds. The wall
 			// clock is set after 5 seconds.
 			after := func(seconds int) time.Time {
