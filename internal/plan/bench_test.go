@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
-// BenchmarkNode compiles the plan of a node with 30 pods and 10 markers; one marker selects each
+// BenchmarkNode compiles and fits the plan of a node with 30 pods and 10 markers; one selects each
 // pod. The floor is the encoding of the plan, which every write needs.
 func BenchmarkNode(b *testing.B) {
 	var markers []*v1alpha1.PodProbeMarker
@@ -31,7 +31,7 @@ func BenchmarkNode(b *testing.B) {
 	compiled := compile(b, markers...)
 	var spec v1alpha1.NodePodProbeSpec
 	floor.Compare(b, "x_of_encoding", func() {
-		spec = plan.Node(pods, compiled, plan.KubernetesDefaults())
+		spec, _ = plan.Fit(plan.Node(pods, compiled, plan.KubernetesDefaults()), pods, plan.MaxBytes)
 	}, func() {
 		if _, err := json.Marshal(spec); err != nil || len(spec.PodProbes) != len(pods) {
 			b.Fatalf("plan has %d pods, error %v", len(spec.PodProbes), err)

@@ -72,14 +72,7 @@ func Fit(spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod, maxBytes int) (v1al
 }
 
 // Size returns the number of bytes of the encoded plan.
-func Size(spec v1alpha1.NodePodProbeSpec) int {
-	encoded, err := json.Marshal(spec)
-	if err != nil {
-		// The types of a plan always encode.
-		return math.MaxInt32
-	}
-	return len(encoded)
-}
+func Size(spec v1alpha1.NodePodProbeSpec) int { return encodedSize(spec) }
 
 // fitter decides which probes are left out.
 type fitter struct {
@@ -213,8 +206,9 @@ func (f *fitter) podSize(pod *v1alpha1.PodProbe) int {
 
 // ownSize returns the bytes of the pod's part of the plan without the probes.
 func ownSize(pod *v1alpha1.PodProbe) int {
-	return len(`{"name":"","namespace":"","uid":"","IP":"","probes":[]},`) +
-		len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(pod.IP)
+	own := *pod
+	own.Probes = nil
+	return encodedSize(own) + len(`,"probes":[],`)
 }
 
 // probeSize returns the maximum number of bytes of a probe. The same probe differs between pods
@@ -233,11 +227,15 @@ func (f *fitter) probeSize(namespace string, probe *v1alpha1.ContainerProbe) int
 	case probe.Probe.TCPSocket != nil:
 		sized.Probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(math.MaxUint16)}
 	}
-	encoded, err := json.Marshal(sized)
+	f.sizes[key] = encodedSize(sized) + len(",")
+	return f.sizes[key]
+}
+
+func encodedSize(value any) int {
+	encoded, err := json.Marshal(value)
 	if err != nil {
 		// The types of a plan always encode.
 		return math.MaxInt32
 	}
-	f.sizes[key] = len(encoded) + len(",")
-	return f.sizes[key]
+	return len(encoded)
 }

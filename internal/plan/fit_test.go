@@ -215,7 +215,14 @@ func randomDemand(rng *rand.Rand) ([]*corev1.Pod, []*v1alpha1.PodProbeMarker) {
 			markers = append(markers, b.Build())
 		}
 		for i := range 1 + rng.IntN(12) {
-			pods = append(pods, aged(namespace, fmt.Sprint("pod-", i), rng.IntN(5)))
+			pod := aged(namespace, fmt.Sprint("pod-", i), rng.IntN(5))
+			if rng.IntN(5) == 0 {
+				// Any user who may create pods can set these annotations.
+				pod.Annotations = map[string]string{
+					corev1.MirrorPodAnnotationKey: "x", "kubernetes.io/config.hash": strings.Repeat("h", 1<<rng.IntN(12)),
+				}
+			}
+			pods = append(pods, pod)
 		}
 	}
 	return pods, markers
