@@ -119,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) forget(node string) {
 	r.budgets.forget(node)
 	r.Shortages.Set(node, nil)
+	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }
 
 // deleteOrphan deletes a NodePodProbe whose node is gone. It checks with the API server first,
@@ -185,7 +186,7 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 	maxBytes, reduced := r.budgets.of(node.Name, r.Now())
 	for {
 		fitted, shortages := plan.Fit(spec, pods, maxBytes)
-		result, err := r.write(ctx, node, npp, fitted)
+		err := r.write(ctx, node, npp, fitted)
 		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 		switch {
 		case errors.Is(err, apply.ErrTooLarge) && len(fitted.PodProbes) > 0:
@@ -199,10 +200,7 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 			return reconcile.Result{}, err
 		default:
 			r.Shortages.Set(node.Name, shortages)
-			if result.RequeueAfter == 0 {
-				result.RequeueAfter = reduced
-			}
-			return result, nil
+			return reconcile.Result{RequeueAfter: reduced}, nil
 		}
 	}
 }
@@ -213,16 +211,16 @@ func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int
 		"The API server refused the node's plan with %d pods as too large. A smaller plan, with fewer probes, takes its place.", pods)
 }
 
-func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (reconcile.Result, error) {
+func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) error {
 	if npp != nil {
-		return reconcile.Result{}, r.replace(ctx, npp, spec)
+		return r.replace(ctx, npp, spec)
 	}
 	err := r.create(ctx, node, spec)
 	if apierrors.IsAlreadyExists(err) {
-		// The cache does not have it yet.
-		return reconcile.Result{RequeueAfter: afterPod().idle}, nil
+		// The node is enqueued when the cache gets it.
+		return nil
 	}
-	return reconcile.Result{}, err
+	return err
 }
 
 func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) error {
