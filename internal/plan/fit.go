@@ -13,16 +13,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// MaxBytes is the budget of a node's plan in encoded bytes. etcd stores at most 1.5 MiB per
-// request by default, for the plan and the report together. 250 pods with 8 probes of 400 bytes
-// each fit into the budget, and leave more than 300 bytes for the state of each probe.
-const MaxBytes = 900 << 10
+const (
+	// MaxBytes is the budget of a node's plan in encoded bytes. 250 pods with 8 ordinary probes
+	// each fit into it.
+	MaxBytes = 900 << 10
+	// storedBytes is the budget of a plan of MaxBytes together with the states of its probes,
+	// without messages. etcd stores at most 1.5 MiB per request by default, for these, the
+	// metadata and the messages, which the report limits.
+	storedBytes = 1524 << 10
+	// containerIDBytes is the maximum length of the ID of a container in a state.
+	containerIDBytes = 80
+)
 
 // Shortage is a probe that some pods of a node must do without, because the plan has no room for
 // it.
@@ -37,7 +45,8 @@ type Shortage struct {
 }
 
 // Fit returns the part of the plan of a node that takes at most maxBytes when encoded, and what
-// it leaves out. It does not modify the plan.
+// it leaves out. It does not modify the plan. The states of the probes must fit into their part of
+// the same object, so that long names count more than their bytes in the plan.
 //
 // The namespaces share the budget, and the markers of a namespace share its part: whoever needs
 // less than an equal share gets everything and leaves the rest to the others. The probes of a
@@ -195,7 +204,7 @@ func equalShare(demands map[string]int, budget int) int {
 	return math.MaxInt
 }
 
-// podSize returns the maximum number of bytes of the pod's part of the plan.
+// podSize returns the bytes that the pod takes of the budget.
 func (f *fitter) podSize(pod *v1alpha1.PodProbe) int {
 	bytes := ownSize(pod)
 	for i := range pod.Probes {
@@ -204,15 +213,16 @@ func (f *fitter) podSize(pod *v1alpha1.PodProbe) int {
 	return bytes
 }
 
-// ownSize returns the bytes of the pod's part of the plan without the probes.
+// ownSize returns the bytes that the pod takes of the budget without its probes.
 func ownSize(pod *v1alpha1.PodProbe) int {
 	own := *pod
 	own.Probes = nil
-	return encodedSize(own) + len(`,"probes":[],`)
+	status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+	return budgeted(encodedSize(own)+len(`,"probes":[],`), encodedSize(status)+len(`,"probeStates":[],`))
 }
 
-// probeSize returns the maximum number of bytes of a probe. The same probe differs between pods
-// only in the digits of its port.
+// probeSize returns the bytes that the probe takes of the budget. The same probe differs between
+// pods only in the digits of its port.
 func (f *fitter) probeSize(namespace string, probe *v1alpha1.ContainerProbe) int {
 	key := probeKey{namespace, probe.Name}
 	if bytes, known := f.sizes[key]; known {
@@ -227,8 +237,20 @@ func (f *fitter) probeSize(namespace string, probe *v1alpha1.ContainerProbe) int
 	case probe.Probe.TCPSocket != nil:
 		sized.Probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(math.MaxUint16)}
 	}
-	f.sizes[key] = encodedSize(sized) + len(",")
+	state := v1alpha1.ContainerProbeState{
+		Name: probe.Name, State: v1alpha1.ProbeSucceeded, Plan: probe.Plan,
+		LastProbeTime: metav1.Unix(1, 0), LastTransitionTime: metav1.Unix(1, 0),
+	}
+	f.sizes[key] = budgeted(encodedSize(sized)+len(","),
+		encodedSize(state)+len(`,"containerID":"","message":"",`)+containerIDBytes)
 	return f.sizes[key]
+}
+
+// budgeted returns what takes so many bytes in the plan and in the report, in bytes of the budget of
+// the plan. If all of it is at most MaxBytes, plan and report together are at most storedBytes.
+func budgeted(inPlan, inReport int) int {
+	share := ((inPlan+inReport)*MaxBytes + storedBytes - 1) / storedBytes
+	return max(inPlan, share)
 }
 
 func encodedSize(value any) int {

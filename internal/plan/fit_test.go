@@ -57,7 +57,7 @@ func TestFitHonestMaximum(t *testing.T) {
 	}
 	whole := plan.Node(pods, compile(t, markers...), plan.KubernetesDefaults())
 	fitted, short := plan.Fit(whole, pods, plan.MaxBytes)
-	t.Logf("%d of %d bytes", plan.Size(whole), plan.MaxBytes)
+	t.Logf("%d of %d bytes, %d with the report", plan.Size(whole), plan.MaxBytes, stored(t, whole))
 	if len(short) > 0 || len(fitted.PodProbes) != 250 {
 		t.Errorf("%d pods planned with shortages %v, want all 250", len(fitted.PodProbes), short)
 	}
@@ -144,7 +144,7 @@ func FuzzFit(f *testing.F) {
 		pods, markers := randomDemand(rng)
 		compiled := compile(t, markers...)
 		whole := plan.Node(pods, compiled, plan.KubernetesDefaults())
-		maxBytes := 16 + rng.IntN(plan.Size(whole)*5/4)
+		maxBytes := 32 + rng.IntN(plan.Size(whole)*5/4)
 		before := wire(t, whole)
 		fitted, short := plan.Fit(whole, pods, maxBytes)
 		if after := wire(t, whole); after != before {
@@ -152,6 +152,9 @@ func FuzzFit(f *testing.F) {
 		}
 		if size := plan.Size(fitted); size > max(maxBytes, plan.Size(v1alpha1.NodePodProbeSpec{})) {
 			t.Errorf("the plan has %d bytes, more than %d", size, maxBytes)
+		}
+		if size, most := stored(t, fitted), maxBytes*1524/900; size > max(most, stored(t, v1alpha1.NodePodProbeSpec{})) {
+			t.Errorf("plan and report have %d bytes, more than %d", size, most)
 		}
 		checkShares(t, whole, fitted, maxBytes)
 		missing := len(names(whole)) - len(names(fitted))
@@ -170,19 +173,62 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
+// stored returns the size of the plan and its report, without messages.
+func stored(t *testing.T, spec v1alpha1.NodePodProbeSpec) int {
+	t.Helper()
+	npp := v1alpha1.NodePodProbe{Spec: spec}
+	for _, pod := range spec.PodProbes {
+		status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+		for _, probe := range pod.Probes {
+			status.ProbeStates = append(status.ProbeStates, v1alpha1.ContainerProbeState{
+				Name: probe.Name, State: v1alpha1.ProbeSucceeded, Plan: probe.Plan, ContainerID: strings.Repeat("c", 64),
+				LastProbeTime: metav1.Unix(1_700_000_000, 0), LastTransitionTime: metav1.Unix(1_700_000_000, 0),
+			})
+		}
+		npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, status)
+	}
+	return len(wireOf(t, npp.Spec)) + len(wireOf(t, npp.Status.PodProbeStatuses))
+}
+
+func wireOf(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestReportOfFittedPlanCanBeStored fills a node with the probes that take more bytes in the report
+// than in the plan: with long names and short commands.
+func TestReportOfFittedPlanCanBeStored(t *testing.T) {
+	b := builders.Marker("ns", strings.Repeat("m", 253))
+	for i := range 32 {
+		b.Probe(builders.Probe(fmt.Sprintf("%0253d", i)).Handler(tcp()))
+	}
+	var pods []*corev1.Pod
+	for i := range 250 {
+		pods = append(pods, aged("ns", fmt.Sprint("pod-", i), i))
+	}
+	fitted, short := plan.Fit(plan.Node(pods, compile(t, b.Build()), plan.KubernetesDefaults()), pods, plan.MaxBytes)
+	size := stored(t, fitted)
+	t.Logf("%d bytes in the plan, %d bytes with the report, %d probes", plan.Size(fitted), size, len(names(fitted)))
+	if size > 1524<<10 || size < 1400<<10 || len(short) == 0 {
+		t.Errorf("plan and report have %d bytes with %d shortages, want nearly %d bytes", size, len(short), 1524<<10)
+	}
+}
+
 // checkShares checks that a namespace that needs less than an equal share of the budget loses
 // nothing, and that a plan within the budget is complete.
 func checkShares(t *testing.T, whole, fitted v1alpha1.NodePodProbeSpec, maxBytes int) {
 	t.Helper()
-	const portDigits = 4
 	bytes, planned, kept := map[string]int{}, map[string]int{}, map[string]int{}
 	total := 0
 	for _, pod := range whole.PodProbes {
-		encoded, err := json.Marshal(pod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size := len(encoded) + len(",") + len(pod.Probes)*(portDigits+len(","))
+		one := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{pod}}
+		// Rounding, the digits of ports and the rest of a state.
+		const slack = 64
+		size := max(plan.Size(one), stored(t, one)*900/1524) + slack*(1+len(pod.Probes))
 		bytes[pod.Namespace] += size
 		total += size
 		planned[pod.Namespace] += len(pod.Probes)
@@ -190,7 +236,6 @@ func checkShares(t *testing.T, whole, fitted v1alpha1.NodePodProbeSpec, maxBytes
 	for _, pod := range fitted.PodProbes {
 		kept[pod.Namespace] += len(pod.Probes)
 	}
-	maxBytes -= plan.Size(v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{}}})
 	for namespace, demand := range bytes {
 		if (total <= maxBytes || demand <= maxBytes/len(bytes)) && kept[namespace] != planned[namespace] {
 			t.Errorf("namespace %s needs %d of %d bytes and has %d of %d probes", namespace, demand, maxBytes, kept[namespace], planned[namespace])
