@@ -96,7 +96,8 @@ func agentRegistry() *prometheus.Registry {
 	m := agentmetrics.New(registry)
 	zero := func() int64 { return 0 }
 	none := func() int { return 0 }
-	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: none, Unended: none, Undescribed: none})
+	errs := func(v1alpha1.ProbeErrorReason) int { return 0 }
+	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: none, Unended: none, Undescribed: none, Errors: errs})
 	for _, handler := range probe.Handlers() {
 		m.Probed(handler, agentmetrics.ResultSuccess, 0)
 	}

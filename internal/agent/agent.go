@@ -126,6 +126,7 @@ func New(options Options) (*Agent, error) {
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
 		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, Unended: a.commands.Unended,
+		Errors:      a.reporter.errors,
 		Undescribed: a.tracker.Undescribed,
 	})
 	return a, nil

@@ -122,7 +122,7 @@ func (e *events) Emit(reported []report.Event) {
 	}
 }
 
-// eventOf returns the event of a transition, with the time at in its name.
+// eventOf returns the event of a transition or an error, with the time at in its name.
 func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
@@ -130,7 +130,7 @@ func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
 			Namespace: r.Pod.Namespace,
 		},
 		InvolvedObject:      referenceTo(r),
-		Type:                corev1.EventTypeNormal,
+		Type:                r.Type(),
 		Reason:              r.Reason(),
 		Message:             r.Text(),
 		Count:               1,

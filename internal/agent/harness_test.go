@@ -113,6 +113,9 @@ func (h *harness) WriteStatus(ctx context.Context, patch []byte) (string, error)
 		for _, state := range pod.ProbeStates {
 			states += fmt.Sprintf(" %s=%s(%s)", state.Name, state.State, state.Message)
 		}
+		for _, e := range pod.ProbeErrors {
+			states += fmt.Sprintf(" %s!%s(%s)", e.Name, e.Reason, e.Message)
+		}
 	}
 	h.note("wrote %d:%s", status.ObservedGeneration, states)
 	h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = status })
@@ -135,6 +138,10 @@ func (h *harness) Emit(reported []report.Event) {
 	h.server.Lock()
 	defer h.server.Unlock()
 	for _, e := range reported {
+		if e.Error {
+			h.note("event %s %s", e.Probe.Name, e.Reason())
+			continue
+		}
 		h.note("event %s %s", e.Probe.Name, e.State)
 	}
 }
@@ -162,6 +169,15 @@ func (h *harness) transition(probe string, state v1alpha1.ProbeState, message st
 		State:      streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
 		Transition: &streak.Transition{To: state, Message: message, At: time.Now()},
 	})
+}
+
+// trouble reports that a probe without results cannot run, or can if the message is empty.
+func (h *harness) trouble(probe, message string) {
+	change := worker.Change{Key: keyOf(probe)}
+	if message != "" {
+		change.State.Problem = streak.Problem{Reason: v1alpha1.ProbeCannotRun, Message: message, Since: time.Now()}
+	}
+	h.ProbeChanged(change)
 }
 
 // rerun reports another run of probe p. Its last transition was at since.

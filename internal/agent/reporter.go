@@ -62,6 +62,8 @@ type reporter struct {
 	plan   report.Plan
 	states report.States
 	ledger report.Ledger
+	// announcer decides on the events for errors.
+	announcer *report.Announcer
 	// read reports whether the ledger was read from an object.
 	read bool
 	// uid is the UID of the object whose plan is in force. It is empty before the first.
@@ -112,6 +114,9 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 	case before.Message != change.State.Message:
 		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
 	}
+	if before.Problem != change.State.Problem {
+		r.wakeBy(now)
+	}
 }
 
 // ProbeGone receives a probe that no longer runs.
@@ -148,6 +153,7 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 			r.ledger = r.ledger.Adopt(object.Status)
 		} else {
 			r.ledger, r.read = report.Read(object.Status), true
+			r.announcer = report.NewAnnouncer(time.Now(), object.Status)
 		}
 	}
 	r.wakeBy(time.Now())
@@ -229,6 +235,8 @@ type attempt struct {
 	uid    types.UID
 	plan   report.Plan
 	status v1alpha1.NodePodProbeStatus
+	// repeated are events for errors that have been reported before.
+	repeated []report.Event
 }
 
 // decide returns the report to write now. It returns false if there is none.
@@ -246,8 +254,11 @@ func (r *reporter) decide(now time.Time) (attempt, bool) {
 	if !decision.Next.IsZero() {
 		r.wakeBy(decision.Next)
 	}
-	r.writing = decision.Write
-	return attempt{uid: r.uid, plan: r.plan, status: decision.Status}, decision.Write
+	a := attempt{uid: r.uid, plan: r.plan, status: decision.Status}
+	if r.writing = decision.Write; !r.writing {
+		a.repeated = r.announce(now)
+	}
+	return a, r.writing
 }
 
 // report writes the report if it is due.
@@ -255,6 +266,7 @@ func (r *reporter) report(ctx context.Context, events eventEmitter) {
 	now := time.Now()
 	a, write := r.decide(now)
 	if !write {
+		events.Emit(a.repeated)
 		return
 	}
 	r.notBefore = now.Add(r.interval)
@@ -312,7 +324,34 @@ func (r *reporter) wrote(now time.Time, a attempt, version string) []report.Even
 	}
 	r.ledger, r.version = r.ledger.Wrote(now, a.status), version
 	r.repair()
+	return append(events, r.announce(now)...)
+}
+
+// announce returns the events for reported errors that are due, and schedules the next.
+func (r *reporter) announce(now time.Time) []report.Event {
+	events, next := r.announcer.Due(now, r.plan, r.ledger.Status())
+	if !next.IsZero() {
+		r.wakeBy(next)
+	}
+	for _, e := range events {
+		r.log.Info("Probe has no current result", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "probe", e.Probe.Name, "message", e.Message)
+	}
 	return events
+}
+
+// errors returns how many probes have an error with the reason.
+func (r *reporter) errors(reason v1alpha1.ProbeErrorReason) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for i := range r.ledger.Status().PodProbeStatuses {
+		for _, e := range r.ledger.Status().PodProbeStatuses[i].ProbeErrors {
+			if e.Reason == reason {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func later(a, b time.Time) time.Time {

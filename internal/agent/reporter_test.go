@@ -61,6 +61,32 @@ func TestReporter(t *testing.T) {
 				"15s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
 			},
 		},
+		"error": {
+			play: func(h *harness) {
+				h.putInForce()
+				pass(time.Second)
+				h.trouble("p", "not found")
+				pass(2 * time.Hour)
+				h.trouble("p", "")
+				pass(time.Minute)
+			},
+			want: []string{
+				"0s wrote 1:",
+				"4s wrote 1: m#p!CannotRun(not found)", "4s event m#p KruiseProbeError",
+				"1h0m4s event m#p KruiseProbeError",
+				"2h0m1s wrote 1:",
+			},
+		},
+		"error that ends with the container": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.trouble("p", "the container is stopping")
+				pass(time.Second)
+				h.transition("p", failed, "not running")
+				pass(time.Minute)
+			},
+			want: []string{"0s wrote 1:", "1s wrote 1: m#p=Failed(not running)", "1s event m#p Failed"},
+		},
 		"transition during a slow write": {
 			play: func(h *harness) {
 				h.putInForce()

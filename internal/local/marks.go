@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -36,12 +35,15 @@ type marks struct {
 	plan   report.Plan
 	states report.States
 	ledger report.Ledger
+	// announcer decides on the events for errors.
+	announcer *report.Announcer
 }
 
 func newMarks(pods *pods, markers []*plan.Marker, changes *changes, schedule *schedule) *marks {
 	return &marks{
 		pods: pods, markers: markers, changes: changes, schedule: schedule,
 		states: report.States{}, ledger: report.Read(v1alpha1.NodePodProbeStatus{}),
+		announcer: report.NewAnnouncer(time.Time{}, v1alpha1.NodePodProbeStatus{}),
 	}
 }
 
@@ -64,15 +66,20 @@ func (m *marks) planApplied(now time.Time, applied report.Plan) {
 func (m *marks) report(now time.Time) {
 	decision := report.Decide(now, m.plan, m.ledger, m.states)
 	m.schedule.reportBy(decision.Next)
+	var events []report.Event
+	if decision.Write {
+		events = m.ledger.Events(m.plan, decision.Status)
+		m.ledger = m.ledger.Wrote(now, decision.Status)
+	}
+	errs, next := m.announcer.Due(now, m.plan, m.ledger.Status())
+	m.schedule.reportBy(next)
+	for _, e := range append(events, errs...) {
+		if p := m.pods.byUID[types.UID(e.Pod.UID)]; p != nil {
+			m.changes.event(now, p, e.Probe.ContainerName, e.Type(), e.Reason(), e.Text())
+		}
+	}
 	if !decision.Write {
 		return
-	}
-	events := m.ledger.Events(m.plan, decision.Status)
-	m.ledger = m.ledger.Wrote(now, decision.Status)
-	for _, e := range events {
-		if p := m.pods.byUID[types.UID(e.Pod.UID)]; p != nil {
-			m.changes.event(now, p, e.Probe.ContainerName, corev1.EventTypeNormal, e.Reason(), e.Text())
-		}
 	}
 	npp := &v1alpha1.NodePodProbe{Status: m.ledger.Status()}
 	for _, p := range m.pods.list {

@@ -55,15 +55,12 @@ func (l limits) message(namespace, message string) string {
 // that needs less than an equal share gets everything and leaves the rest to the others. All
 // messages of a namespace have the same limit.
 func limitsOf(plan Plan, candidates [][]candidate, maxBytes int) limits {
-	free, total := maxBytes-statusBytes, 0
+	free, total := freeBytes(plan, candidates, maxBytes), 0
 	messages, demands := map[string][]int{}, map[string]int{}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
-		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
 		for j := range candidates[i] {
-			c := &candidates[i][j]
-			free -= stateBytes + len(c.planned.Name) + len(c.planned.Plan) + max(len(c.state.ContainerID), len(c.reported.ContainerID))
-			if n := c.messageBytes(); n > 0 {
+			if n := candidates[i][j].messageBytes(); n > 0 {
 				messages[pod.Namespace] = append(messages[pod.Namespace], n)
 				demands[pod.Namespace] += n
 				total += n
@@ -80,6 +77,21 @@ func limitsOf(plan Plan, candidates [][]candidate, maxBytes int) limits {
 		}
 	}
 	return limited
+}
+
+// freeBytes returns what the pods and states leave of the budget for messages and errors. It is
+// negative if they exceed the budget.
+func freeBytes(plan Plan, candidates [][]candidate, maxBytes int) int {
+	free := maxBytes - statusBytes
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
+		for j := range candidates[i] {
+			c := &candidates[i][j]
+			free -= stateBytes + len(c.planned.Name) + len(c.planned.Plan) + max(len(c.state.ContainerID), len(c.reported.ContainerID))
+		}
+	}
+	return free
 }
 
 // equalShare divides the budget: everyone gets the smaller of the demand and the returned share,

@@ -4,6 +4,8 @@
 package report
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/text"
 )
@@ -13,10 +15,21 @@ const eventTextBytes = 1024
 
 // Reason returns the event's reason.
 func (e Event) Reason() string {
+	if e.Error {
+		return v1alpha1.EventReasonProbeError
+	}
 	if e.State == v1alpha1.ProbeSucceeded {
 		return v1alpha1.EventReasonProbeSucceeded
 	}
 	return v1alpha1.EventReasonProbeFailed
+}
+
+// Type returns the event's type: Warning for an error, Normal for a change of the state.
+func (e Event) Type() string {
+	if e.Error {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }
 
 // Text returns the event's message: the probe's name and its message, if any. It has at

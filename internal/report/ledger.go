@@ -39,6 +39,9 @@ type Ledger struct {
 	status   v1alpha1.NodePodProbeStatus
 	entries  entries
 	messages map[entryID]messages
+	// errors are the reported errors, and errorAt is when each was reported or cleared.
+	errors  map[entryID]v1alpha1.ContainerProbeError
+	errorAt map[entryID]time.Time
 	// announced are the states that need no event: there was one, or they were reported
 	// before the agent started.
 	announced map[entryID]lastEvent
@@ -62,13 +65,13 @@ type messages struct {
 // status need no event.
 func Read(status v1alpha1.NodePodProbeStatus) Ledger {
 	stored := index(status)
-	return Ledger{status: status, entries: stored, announced: statesOf(stored)}
+	return Ledger{status: status, entries: stored, errors: indexErrors(status), announced: statesOf(stored)}
 }
 
 // Adopt returns the ledger after another client has changed or removed the status. Decide
 // compares with the new status, but it does not change which states need an event.
 func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
-	l.status, l.entries = status, index(status)
+	l.status, l.entries, l.errors = status, index(status), indexErrors(status)
 	return l
 }
 
@@ -88,7 +91,11 @@ func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger 
 		}
 		written[id] = m
 	}
-	return Ledger{status: status, entries: stored, messages: written, announced: statesOf(stored)}
+	errs := indexErrors(status)
+	return Ledger{
+		status: status, entries: stored, messages: written, announced: statesOf(stored),
+		errors: errs, errorAt: l.wroteErrors(now, errs),
+	}
 }
 
 // Status returns the reported status.
@@ -105,15 +112,17 @@ func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
 	return m.tokens.due()
 }
 
-// Event is a change of a reported state that causes an event for the pod.
+// Event is a change of a reported state, or an error, that causes an event for the pod.
 type Event struct {
 	// Pod is the planned pod.
 	Pod *v1alpha1.PodProbe
 	// Probe is the planned probe.
 	Probe *v1alpha1.ContainerProbe
-	// State is Succeeded or Failed.
+	// State is Succeeded or Failed. It is empty for an error.
 	State v1alpha1.ProbeState
-	// Message is the message that was reported with the state.
+	// Error reports whether the event is for an error.
+	Error bool
+	// Message is the message that was reported with the state or the error.
 	Message string
 }
 

@@ -17,6 +17,8 @@
 //     message, and never causes a report;
 //   - all states are always reported; if the report would exceed MaxBytes, messages are
 //     shortened, and the namespaces share what the states leave;
+//   - the error of a probe is reported when it has lasted for ErrorDelay, and changes at most
+//     once per ErrorInterval;
 //   - an entry that is not due keeps its reported value when other entries are written.
 package report
 
@@ -68,7 +70,9 @@ type Decision struct {
 // to write it now. It omits planned probes with an invalid name.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	candidates := gather(plan, ledger, states)
-	d := decider{now: now, ledger: ledger, limits: limitsOf(plan, candidates, MaxBytes)}
+	d := decider{now: now, ledger: ledger, states: states}
+	errs, errBytes := d.errors(plan, max(freeBytes(plan, candidates, MaxBytes)/2, minErrorBudget))
+	d.limits = limitsOf(plan, candidates, MaxBytes-errBytes)
 	status := v1alpha1.NodePodProbeStatus{
 		ObservedGeneration: plan.Generation,
 		Pods:               int32(len(plan.Pods)),
@@ -76,9 +80,9 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
-		if entries := d.pod(pod.Namespace, candidates[i]); len(entries) > 0 {
+		if entries := d.pod(pod.Namespace, candidates[i]); len(entries)+len(errs[i]) > 0 {
 			status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: entries,
+				Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: entries, ProbeErrors: errs[i],
 			})
 		}
 	}
@@ -128,6 +132,7 @@ func gather(plan Plan, ledger Ledger, states States) [][]candidate {
 type decider struct {
 	now    time.Time
 	ledger Ledger
+	states States
 	limits limits
 
 	write bool
@@ -136,7 +141,7 @@ type decider struct {
 
 // pod returns the entries of one pod's probes.
 func (d *decider) pod(namespace string, candidates []candidate) []v1alpha1.ContainerProbeState {
-	entries := make([]v1alpha1.ContainerProbeState, 0, len(candidates))
+	var entries []v1alpha1.ContainerProbeState
 	for i := range candidates {
 		entry := d.probe(namespace, &candidates[i])
 		entry.Message = d.limits.message(namespace, entry.Message)
@@ -178,22 +183,23 @@ func (d *decider) again(at time.Time) {
 
 // Restore returns the reported states of the planned probes. An agent starts from them.
 func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
-	reported := index(status)
+	reported, errs := index(status), indexErrors(status)
 	states := States{}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
-			entry, found := reported.of(entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}, pod.Probes[j].Plan)
+			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
 			key, err := probeid.KeyOf(pod, &pod.Probes[j])
-			if !found || err != nil || !isState(entry.State) {
+			if err != nil {
 				continue
 			}
-			states[key] = streak.State{
-				State:          entry.State,
-				Message:        entry.Message,
-				LastProbe:      entry.LastProbeTime.Time,
-				LastTransition: entry.LastTransitionTime.Time,
-				ContainerID:    entry.ContainerID,
+			state := streak.State{Problem: streak.Problem{Reason: errs[id].Reason, Message: errs[id].Message}}
+			if entry, _ := reported.of(id, pod.Probes[j].Plan); isState(entry.State) {
+				state.State, state.Message, state.ContainerID = entry.State, entry.Message, entry.ContainerID
+				state.LastProbe, state.LastTransition = entry.LastProbeTime.Time, entry.LastTransitionTime.Time
+			}
+			if state != (streak.State{}) {
+				states[key] = state
 			}
 		}
 	}

@@ -48,13 +48,9 @@ const (
 	NodeTypeVirtualKubelet = "virtual-kubelet"
 
 	// ConditionProbesResolved is the type of the PodProbeMarker condition that is False while
-	// a probe cannot run in a matched pod, because the pod does not have the container or the
-	// container does not have the port.
+	// a probe cannot run in a matched pod: because the pod does not have the container, the
+	// container does not have the port, or the agent reports an error.
 	ConditionProbesResolved = "ProbesResolved"
-
-	// ConditionProbesRunning is the type of the PodProbeMarker condition that is False while
-	// the agents report an error of a probe, so that it has no current result.
-	ConditionProbesRunning = "ProbesRunning"
 
 	// ConditionMarksExclusive is the type of the PodProbeMarker condition that is False while
 	// another probe sets a mark that the marker declares. The first probe in the order of

@@ -63,17 +63,30 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 }
 
 // planEvents returns a handler that enqueues the deleted markers that wait for a plan when it
-// changes. It ignores reports.
+// changes, and the markers whose reported errors change. It ignores reported states.
 func (r *Reconciler) planEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueReported(q, e.Object.Name, &e.Object.Status)
+		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueReported(q, e.ObjectNew.Name, &e.ObjectNew.Status)
 			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
 				r.enqueueWaiting(q, client.ObjectKeyFromObject(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueReported(q, e.Object.Name, &v1alpha1.NodePodProbeStatus{})
 			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.Object))
 		},
+	}
+}
+
+// enqueueReported stores the errors that a node reports, and enqueues the markers whose errors
+// changed.
+func (r *Reconciler) enqueueReported(q controller.Queue, node string, status *v1alpha1.NodePodProbeStatus) {
+	for _, marker := range r.reported.set(node, status) {
+		controller.Enqueue(q, marker)
 	}
 }
 

@@ -65,6 +65,7 @@ type Reconciler struct {
 	lookup   controller.Lookup
 	checks   *checks
 	releases *releases
+	reported *reported
 	recent   *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 }
 
@@ -75,6 +76,7 @@ func New(options Options) *Reconciler {
 		lookup:   controller.Lookup{Reader: options.Reader},
 		checks:   newChecks(),
 		releases: newReleases(),
+		reported: newReported(),
 		recent:   apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
 	}
 }
@@ -174,7 +176,7 @@ func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker)
 		return 0, nil, fmt.Errorf("list markers of namespace %s: %w", marker.Namespace, err)
 	}
 	contenders := r.Reader.Compiler.All(rivals(marker, markers.Items))
-	s, err := summarize(compiled, selected, func(pod *corev1.Pod) (plan.PodPlan, error) {
+	s, err := summarize(compiled, selected, r.reported.of(client.ObjectKeyFromObject(marker)), func(pod *corev1.Pod) (plan.PodPlan, error) {
 		return r.Reader.Plan(ctx, pod, contenders)
 	})
 	if err != nil {

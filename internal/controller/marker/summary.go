@@ -42,15 +42,17 @@ type conflict struct {
 	loser  string
 }
 
-// pods counts the affected pods and has the name of the first.
+// pods counts the affected pods and has the name of the first, and what it reports.
 type pods struct {
-	count   int
-	example string
+	count           int
+	example, detail string
 }
 
-func (p pods) with(name string) pods {
+func (p pods) with(name string) pods { return p.reporting(name, "") }
+
+func (p pods) reporting(name, detail string) pods {
 	if p.count == 0 || name < p.example {
-		p.example = name
+		p.example, p.detail = name, detail
 	}
 	p.count++
 	return p
@@ -64,8 +66,8 @@ type summary struct {
 }
 
 // summarize collects the problems of the marker in the selected pods. planPod returns the plan
-// of a pod with the marker and its rivals.
-func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
+// of a pod with the marker and its rivals, and errs are the errors that agents report.
+func summarize(marker *plan.Marker, selected []corev1.Pod, errs podErrors, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
 	s := summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
 	for i := range selected {
 		pod := &selected[i]
@@ -81,6 +83,12 @@ func summarize(marker *plan.Marker, selected []corev1.Pod, planPod func(*corev1.
 			if p.ID.Marker == marker.Name {
 				key := problem{probe: p.ID.Probe, container: p.Container, port: p.Port, reason: p.Reason}
 				s.problems[key] = s.problems[key].with(pod.Name)
+			}
+		}
+		for _, e := range errs[pod.UID] {
+			if plans(planned, probeid.ID{Marker: marker.Name, Probe: e.probe}) {
+				key := problem{probe: e.probe, reason: plan.Reason(e.reason)}
+				s.problems[key] = s.problems[key].reporting(pod.Name, e.message)
 			}
 		}
 		_, conflicts := mark.Claim(planned.Probes)
@@ -102,6 +110,11 @@ func (s summary) addShortages(shortages []plan.Shortage) {
 		p.count += short.Pods - 1
 		s.problems[key] = p
 	}
+}
+
+// plans reports whether the plan of a pod has the probe.
+func plans(planned plan.PodPlan, id probeid.ID) bool {
+	return slices.ContainsFunc(planned.Probes, func(p plan.PlannedProbe) bool { return p.ID == id })
 }
 
 // rivals returns the marker and those that declare one of its keys too.
@@ -184,7 +197,11 @@ func message[T interface {
 	var text strings.Builder
 	for i, each := range all {
 		p := affected[each]
-		sentence := fmt.Sprintf("%s (%d of %d matched pods, such as %s).", each, p.count, matched, p.example)
+		example := p.example
+		if p.detail != "" {
+			example += ": " + p.detail
+		}
+		sentence := fmt.Sprintf("%s (%d of %d matched pods, such as %s).", each, p.count, matched, example)
 		if text.Len()+1+len(sentence)+room > maxMessage {
 			fmt.Fprintf(&text, " And %d more.", len(all)-i)
 			break
@@ -210,6 +227,12 @@ func (p problem) String() string {
 		return fmt.Sprintf("Probe %q: podConditionType is required for pods on virtual nodes", p.probe)
 	case serverless.ConditionTypeTaken:
 		return fmt.Sprintf("Probe %q: podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same", p.probe)
+	case plan.Reason(v1alpha1.ProbeCannotRun):
+		return fmt.Sprintf("Probe %q: the command cannot be run", p.probe)
+	case plan.Reason(v1alpha1.ProbeNotEnded):
+		return fmt.Sprintf("Probe %q: the runtime has not ended an earlier run", p.probe)
+	case plan.Reason(v1alpha1.ProbeWaitingForSlot):
+		return fmt.Sprintf("Probe %q: waits for an exec slot of the node", p.probe)
 	default:
 		return fmt.Sprintf("Probe %q: exactly one handler is required", p.probe)
 	}

@@ -32,6 +32,7 @@ func TestSummary(t *testing.T) {
 		marker  *builders.MarkerBuilder
 		others  []*v1alpha1.PodProbeMarker
 		pods    []*corev1.Pod
+		errs    podErrors
 		matched int
 		want    []string
 	}{
@@ -77,6 +78,21 @@ func TestSummary(t *testing.T) {
 					`Probe "q": label "b" is set by probe "p" of marker "api" (2 of 2 matched pods, such as a).`,
 			},
 		},
+		"reported errors": {
+			marker: builders.Marker("ns", "web").Probe(label("p", "a")).Probe(label("q", "b")),
+			pods:   []*corev1.Pod{game("c").Build(), game("b").Build(), game("a").Build()},
+			errs: podErrors{
+				"uid-c": {{probe: "q", reason: v1alpha1.ProbeNotEnded, message: "the runtime"}, {probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 2"}},
+				"uid-b": {{probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 1"}, {probe: "removed", reason: v1alpha1.ProbeCannotRun}},
+				"uid-x": {{probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 3"}},
+			},
+			matched: 3,
+			want: []string{
+				`ProbesResolved False CannotRun: Probe "p": the command cannot be run (2 of 3 matched pods, such as b: pid 1). ` +
+					`Probe "q": the runtime has not ended an earlier run (1 of 3 matched pods, such as c: the runtime).`,
+				exclusive,
+			},
+		},
 		"probe that cannot run reserves no key": {
 			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),
 			others:  []*v1alpha1.PodProbeMarker{builders.Marker("ns", "api").Probe(label("p", "a").Container("db")).Build()},
@@ -102,7 +118,7 @@ func TestSummary(t *testing.T) {
 				pods = append(pods, *pod)
 			}
 			contenders := compiler.All(rivals(marker, all))
-			s, err := summarize(compiled, pods, func(pod *corev1.Pod) (plan.PodPlan, error) {
+			s, err := summarize(compiled, pods, tc.errs, func(pod *corev1.Pod) (plan.PodPlan, error) {
 				return plan.Pod(pod, contenders, plan.KubernetesDefaults()), nil
 			})
 			if err != nil {

@@ -125,6 +125,8 @@ type Now struct {
 	// Unended returns the number of runs that were given up and that the runtime has not
 	// ended.
 	Unended func() int
+	// Errors returns the number of probes with a reported error, by reason.
+	Errors func(v1alpha1.ProbeErrorReason) int
 	// Undescribed returns the number of containers that the runtime cannot describe.
 	Undescribed func() int
 }
@@ -145,6 +147,10 @@ func (m *Metrics) Watch(node, version string, now Now) {
 		func() float64 { return float64(now.Queued()) })
 	gauge("seamark_agent_exec_unended_runs", "Exec probe runs that were given up and that the container runtime has not ended yet.", nil,
 		func() float64 { return float64(now.Unended()) })
+	for _, reason := range v1alpha1.ProbeErrorReasons() {
+		gauge("seamark_agent_probe_errors", "Probes that have no current result, by reason: CannotRun, NotEnded or WaitingForSlot.",
+			prometheus.Labels{"reason": string(reason)}, func() float64 { return float64(now.Errors(reason)) })
+	}
 	gauge("seamark_agent_undescribed_containers",
 		"Containers whose status the runtime does not return; their probes are paused.", nil,
 		func() float64 { return float64(now.Undescribed()) })

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
@@ -23,7 +24,8 @@ func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	m := agent.New(registry)
 	number := func(n int64) func() int64 { return func() int64 { return n } }
 	count := func(n int) func() int { return func() int { return n } }
-	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2)})
+	errs := func(v1alpha1.ProbeErrorReason) int { return 4 }
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2), Errors: errs})
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
@@ -61,6 +63,11 @@ seamark_agent_plan_generation 7
 # HELP seamark_agent_planned_probes Probes in the latest plan.
 # TYPE seamark_agent_planned_probes gauge
 seamark_agent_planned_probes 12
+# HELP seamark_agent_probe_errors Probes that have no current result, by reason: CannotRun, NotEnded or WaitingForSlot.
+# TYPE seamark_agent_probe_errors gauge
+seamark_agent_probe_errors{reason="CannotRun"} 4
+seamark_agent_probe_errors{reason="NotEnded"} 4
+seamark_agent_probe_errors{reason="WaitingForSlot"} 4
 # HELP seamark_agent_report_size_bytes Size of NodePodProbe status writes.
 # TYPE seamark_agent_report_size_bytes histogram
 seamark_agent_report_size_bytes_bucket{le="256"} 1
