@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
@@ -85,7 +86,7 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	defaults := field.NewPath("probeDefaults")
 	found.atLeast(defaults.Child("initialDelaySeconds"), c.ProbeDefaults.InitialDelaySeconds, 0)
 	found.atLeast(defaults.Child("periodSeconds"), c.ProbeDefaults.PeriodSeconds, 1)
-	found.atLeast(defaults.Child("timeoutSeconds"), c.ProbeDefaults.TimeoutSeconds, 1)
+	found.between(defaults.Child("timeoutSeconds"), c.ProbeDefaults.TimeoutSeconds, 1, appsv1alpha1.MaxTimeoutSeconds)
 	found.atLeast(defaults.Child("successThreshold"), c.ProbeDefaults.SuccessThreshold, 1)
 	found.atLeast(defaults.Child("failureThreshold"), c.ProbeDefaults.FailureThreshold, 1)
 

@@ -60,6 +60,9 @@ const (
 	// PortNotFound means that the container has no port with the name, or that the number is
 	// not a valid port.
 	PortNotFound Reason = "PortNotFound"
+	// TimeoutTooLong means that timeoutSeconds exceeds v1alpha1.MaxTimeoutSeconds. The CRD
+	// rejects such probes, so this occurs only with a marker that was stored before.
+	TimeoutTooLong Reason = "TimeoutTooLong"
 	// HandlerInvalid means that the probe does not have exactly one handler. The CRD rejects
 	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
@@ -138,6 +141,9 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 		}
 		for _, src := range m.probes {
 			spec, problem := resolve(pod, src.spec, defaults)
+			if problem.Reason == "" && spec.TimeoutSeconds > v1alpha1.MaxTimeoutSeconds {
+				problem = Problem{Container: src.spec.ContainerName, Reason: TimeoutTooLong}
+			}
 			if problem.Reason != "" {
 				problem.ID, problem.Namespace, problem.Pod = src.id, pod.Namespace, pod.Name
 				planned.Problems = append(planned.Problems, problem)

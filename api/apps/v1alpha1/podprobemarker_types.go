@@ -97,7 +97,7 @@ type PodContainerProbe struct {
 	// tcpSocket and grpc. Network probes connect to the pod's IP address, so host cannot be
 	// set. A field that is unset or zero takes its default: initialDelaySeconds 0,
 	// periodSeconds 10, timeoutSeconds 1, successThreshold 1, failureThreshold 3. Unlike in a
-	// liveness probe, successThreshold may be greater than 1, and
+	// liveness probe, timeoutSeconds is at most 300, successThreshold may be greater than 1, and
 	// terminationGracePeriodSeconds must not be set. A port is a number from 1 to 65535 or the
 	// name of a port of the container. At most: 128 items with 16384 characters in total in
 	// exec.command, 16 headers with 16384 characters in total in httpGet.httpHeaders, 4096

@@ -27,6 +27,10 @@ const (
 	// default they are not published, because they may contain confidential data.
 	PublishHTTPBodyAnnotationKey = "seamark.dev/publish-http-body"
 
+	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
+	// for that long.
+	MaxTimeoutSeconds = 300
+
 	// EventReasonProbeSucceeded is the reason of the pod event for a transition to
 	// Succeeded.
 	EventReasonProbeSucceeded = "KruiseProbeSucceeded"

@@ -90,7 +90,7 @@ type ProbeDefaults struct {
 	// seconds, at least 1. Default 10.
 	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// timeoutSeconds is the timeout of one run, in seconds, at least 1. Default 1.
+	// timeoutSeconds is the timeout of one run, in seconds, 1 to 300. Default 1.
 	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 	// successThreshold is the number of consecutive successes after which the state becomes

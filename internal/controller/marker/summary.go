@@ -227,6 +227,8 @@ func (p problem) String() string {
 		return fmt.Sprintf("Probe %q: podConditionType is required for pods on virtual nodes", p.probe)
 	case serverless.ConditionTypeTaken:
 		return fmt.Sprintf("Probe %q: podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same", p.probe)
+	case plan.TimeoutTooLong:
+		return fmt.Sprintf("Probe %q: timeoutSeconds must be at most %d", p.probe, v1alpha1.MaxTimeoutSeconds)
 	case plan.Reason(v1alpha1.ProbeCannotRun):
 		return fmt.Sprintf("Probe %q: the command cannot be run", p.probe)
 	case plan.Reason(v1alpha1.ProbeNotEnded):
