@@ -124,6 +124,30 @@ func TestMarkerEdits(t *testing.T) {
 	cluster.Must(t, s.meets("edited", hasLabel("new-key", "true"), hasLabel("app", "edited"))(t.Context()))
 }
 
+// TestEditedProbeKeepsMarks edits the command of a probe and watches the pod: no mark changes until
+// the new command has a result, and none changes after it if the result is the same.
+func TestEditedProbeKeepsMarks(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	labels := map[string]string{"app": "primary"}
+	s.create(newPod("primary", idle, labels))
+	s.running("primary")
+	s.create(newMarker("role", labels, newProbe("role", shell("echo typo"), condition("test.dev/primary"), timeout(10),
+		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
+	s.podIs("primary", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue, "typo"))
+	stop := s.watchMarks()
+	s.edit("role", func(m *appsv1alpha1.PodProbeMarker) {
+		m.Spec.Probes[0].Probe.Exec.Command[2] = "sleep 2; echo fixed"
+	})
+	s.podIs("primary", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue, "fixed"))
+	want := map[string][]string{
+		"primary label app": {"primary"}, "primary label role": {"primary"}, "primary condition test.dev/primary": {"True"},
+	}
+	if diff := cmp.Diff(want, stop()); diff != "" {
+		t.Errorf("values of the marks (-want +got):\n%s", diff)
+	}
+}
+
 func TestPodStopsMatching(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)

@@ -44,7 +44,7 @@ func report(ctx context.Context, c client.Client, node string, state func(probe 
 		for _, probe := range pod.Probes {
 			if s := state(probe.Name); s != "" {
 				podStatus.ProbeStates = append(podStatus.ProbeStates, v1alpha1.ContainerProbeState{
-					Name: probe.Name, State: s, Message: string(s), LastProbeTime: at(), LastTransitionTime: at(),
+					Name: probe.Name, Plan: probe.Plan, State: s, Message: string(s), LastProbeTime: at(), LastTransitionTime: at(),
 				})
 			}
 		}
