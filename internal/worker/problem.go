@@ -62,6 +62,11 @@ func unavailable(err error) bool {
 // not depend on the run, valid UTF-8 of at most probe.MaxMessageBytes.
 func Reason(err error) string {
 	reason := err.Error()
+	for _, context := range []string{"run command in container ", "exec in container "} {
+		if rest, found := strings.CutPrefix(reason, context); found {
+			_, reason, _ = strings.Cut(rest, ": ")
+		}
+	}
 	for _, context := range []string{"desc = ", "OCI runtime exec failed: exec failed: ", "unable to start container process: "} {
 		if at := strings.LastIndex(reason, context); at >= 0 {
 			reason = reason[at+len(context):]
