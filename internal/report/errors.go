@@ -21,9 +21,11 @@ const (
 	ErrorDelay = 3 * time.Second
 
 	// ErrorInterval is the minimum time between two reports of a probe that differ only in
-	// whether it has an error or in the reason. ErrorTextInterval is the same for the
-	// message alone.
-	ErrorInterval     = time.Minute
+	// whether it has an error or in the reason.
+	ErrorInterval = time.Minute
+
+	// ErrorTextInterval is the minimum time between two reports of a probe that differ only
+	// in the message of an error.
 	ErrorTextInterval = 10 * time.Minute
 
 	// maxErrorBytes is the maximum length of the message of an error.
@@ -183,7 +185,9 @@ const (
 	// RepeatFirst is the time after which the event of an error is repeated. It doubles with
 	// each repetition up to RepeatMax.
 	RepeatFirst = time.Hour
-	RepeatMax   = 24 * time.Hour
+
+	// RepeatMax is the longest time between two events of an error.
+	RepeatMax = 24 * time.Hour
 )
 
 // Announcer decides which errors get an event, and when. An error gets one event, which is

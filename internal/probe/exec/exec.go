@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -46,9 +47,9 @@ type Prober struct {
 	observer Observer
 	gate     gate
 	unended  unended
-	// lifetime ends when the prober is closed.
-	lifetime context.Context
-	stop     context.CancelFunc
+	// closed is closed when the prober is.
+	closed chan struct{}
+	close  sync.Once
 }
 
 var _ probe.Prober = (*Prober)(nil)
@@ -56,18 +57,17 @@ var _ probe.Prober = (*Prober)(nil)
 // New returns a prober that runs at most concurrency commands at a time, at least one. The
 // observer may be nil. The caller must close the prober.
 func New(runner Runner, concurrency int, observer Observer) *Prober {
-	p := &Prober{
+	return &Prober{
 		runner:   runner,
 		observer: observer,
 		gate:     gate{slots: newSlots(max(concurrency, 1))},
 		unended:  unended{by: map[runID]*backlog{}},
+		closed:   make(chan struct{}),
 	}
-	p.lifetime, p.stop = context.WithCancel(context.Background())
-	return p
 }
 
 // Close cancels all runs, including those that were given up.
-func (p *Prober) Close() { p.stop() }
+func (p *Prober) Close() { p.close.Do(func() { close(p.closed) }) }
 
 // Queued returns how many probes are waiting for a free slot.
 func (p *Prober) Queued() int { return p.gate.queued() }
@@ -120,7 +120,7 @@ type result struct {
 
 // run runs the command, and gives the run up if the runtime does not end it.
 func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.Outcome, error) {
-	callCtx, cancel := context.WithCancel(p.lifetime)
+	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	results := make(chan result, 1)
 	ended := make(chan struct{})
 	go func() {
@@ -138,11 +138,19 @@ func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.
 	case <-ctx.Done():
 		cancel()
 		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
+	case <-p.closed:
+		cancel()
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: prober is closed", target.ContainerID)
 	case <-limit.C:
 	}
 	over := p.unended.add(time.Now(), id)
 	go func() {
-		<-ended
+		select {
+		case <-ended:
+		case <-p.closed:
+			cancel()
+			<-ended
+		}
 		over()
 	}()
 	if p.observer != nil {

@@ -55,7 +55,7 @@ func (s *stuck) periods(t *testing.T, target probe.Target, d time.Duration) (out
 			t.Fatalf("Probe: %v", err)
 		}
 		outcomes = append(outcomes, outcome)
-		time.Sleep(time.Until(next))
+		<-time.After(time.Until(next))
 		synctest.Wait()
 	}
 	return outcomes
@@ -172,7 +172,11 @@ func TestSlowProbesOfOnePodLeaveSlotsToOthers(t *testing.T) {
 		for i := range 16 {
 			run := owned("games", "slow", fmt.Sprint(i))
 			run.Timeout = 10 * time.Minute
-			go prober.Probe(t.Context(), run)
+			go func() {
+				if _, err := prober.Probe(t.Context(), run); err == nil {
+					t.Error("a probe of the pod has a result, want none before the test ends")
+				}
+			}()
 		}
 		synctest.Wait()
 		if got := prober.Queued(); got != 12 {
