@@ -55,6 +55,21 @@ func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (st
 	return version, nil
 }
 
+// Try asks the API server whether it accepts the marks, as Marks does, but writes nothing.
+func (p *Pods) Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error {
+	body, err := json.Marshal(configuration(pod, marks))
+	if err != nil {
+		return fmt.Errorf("encode marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = p.patch(ctx, pod, types.ApplyPatchType, body, metav1.PatchOptions{
+		FieldManager: v1alpha1.FieldManager, Force: new(true), DryRun: []string{metav1.DryRunAll},
+	})
+	if err != nil {
+		return fmt.Errorf("try marks of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
 // patch patches the pod's status and returns the pod's resource version after the write. The
 // body must contain the UID. The error is ErrGone if the pod no longer exists or another pod has
 // its name.

@@ -35,7 +35,7 @@ func (r *Refusals) Note(object types.NamespacedName, err error) {
 	if r.by == nil {
 		r.by = make(map[types.NamespacedName]string)
 	}
-	r.by[object] = reason(err)
+	r.by[object] = Reason(err)
 }
 
 // Of returns why the last write of the object failed, or an empty string if it did not fail.
@@ -48,8 +48,8 @@ func (r *Refusals) Of(object types.NamespacedName) string {
 	return r.by[object]
 }
 
-// reason returns the message of the API server, or the whole error if it did not answer.
-func reason(err error) string {
+// Reason returns the message of the API server, or the whole error if it did not answer.
+func Reason(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message

@@ -287,18 +287,20 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	}
 	informers, size := mgr.GetCache(), options.Controllers
 	pods := apply.NewPods(metadataClient)
-	podInbox, nodeInbox, refusals := &controller.Inbox{}, &controller.Inbox{}, &controller.Refusals{}
+	podInbox, nodeInbox, markerInbox := &controller.Inbox{}, &controller.Inbox{}, &controller.Inbox{}
+	refusals, problems := &controller.Refusals{}, controller.NewMarkProblems(markerInbox)
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
 			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
-			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Metrics: counters, Now: time.Now,
+			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Problems: problems,
+			Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
+			Inbox: markerInbox, Problems: problems, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil {

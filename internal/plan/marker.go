@@ -148,6 +148,12 @@ func (m *Marker) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
+// AnyProbe reports whether a probe of the marker meets the condition. The probes must not be
+// modified.
+func (m *Marker) AnyProbe(meets func(*v1alpha1.PodContainerProbe) bool) bool {
+	return slices.ContainsFunc(m.probes, func(s source) bool { return meets(s.spec) })
+}
+
 // Selects reports whether the marker's probes are planned for the pod once it is eligible: the
 // selector matches, and the marker is not being deleted.
 func (m *Marker) Selects(pod *corev1.Pod) bool {

@@ -169,8 +169,8 @@ type PodProbeMarkerStatus struct {
 	// +optional
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 
-	// conditions describe problems of the marker: ProbesResolved and MarksExclusive. Both
-	// are True if there is no problem. MarksRemoved is False while the deletion of the marker
+	// conditions describe problems of the marker: ProbesResolved, MarksExclusive and
+	// MarksApplied. They are True if there is no problem. MarksRemoved is False while the deletion of the marker
 	// makes no progress, and names what blocks it. Added by Seamark.
 	// +optional
 	// +listType=map

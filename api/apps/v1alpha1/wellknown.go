@@ -41,6 +41,10 @@ const (
 	// EventReasonProbeError is the reason of the pod event for a probe that cannot be run.
 	EventReasonProbeError = "KruiseProbeError"
 
+	// EventReasonMarksLimited is the reason of the pod event that reports that the writes of
+	// marks to the pod are limited, because they change again after each write.
+	EventReasonMarksLimited = "MarksLimited"
+
 	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 
@@ -60,6 +64,11 @@ const (
 	// another probe sets a mark that the marker declares. The first probe in the order of
 	// marker names, and of the probes in a marker, takes effect.
 	ConditionMarksExclusive = "MarksExclusive"
+
+	// ConditionMarksApplied is the type of the PodProbeMarker condition that is False while a pod
+	// does not have all marks of the marker: the API server refuses them, or the writes to the pod
+	// are limited.
+	ConditionMarksApplied = "MarksApplied"
 
 	// ConditionMarksRemoved is the type of the PodProbeMarker condition that is False while a
 	// marker that is being deleted waits for pods or plans and makes no progress. A marker that is

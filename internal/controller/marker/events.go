@@ -29,7 +29,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespace)),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.planEvents()),
-		r.Shortages.Source())
+		r.Shortages.Source(), r.Inbox.Source())
 }
 
 // enqueueNamespace enqueues all markers of a changed marker's namespace, because they may

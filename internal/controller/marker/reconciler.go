@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,10 @@ type Options struct {
 	Pods, Plans *controller.Inbox
 	// Refusals has the pods and nodes that these controllers cannot write.
 	Refusals *controller.Refusals
+	// Inbox receives markers from other controllers.
+	Inbox *controller.Inbox
+	// Problems has the pods that do not have all of their marks.
+	Problems *controller.MarkProblems
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Shortages has what the plans leave out.
@@ -67,6 +72,8 @@ type Reconciler struct {
 	releases *releases
 	reported *reported
 	recent   *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	// started returns the time of the first reconcile.
+	started func() time.Time
 }
 
 // New returns a Reconciler.
@@ -78,6 +85,7 @@ func New(options Options) *Reconciler {
 		releases: newReleases(),
 		reported: newReported(),
 		recent:   apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		started:  sync.OnceValue(options.Now),
 	}
 }
 
@@ -107,7 +115,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait := r.checks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return outdated(r.updateStatus(ctx, marker))
+	result, err := outdated(r.updateStatus(ctx, marker))
+	result.RequeueAfter = r.grace(marker)
+	return result, err
 }
 
 // outdated ignores a stale-cache conflict, because every change of a marker enqueues it when the
@@ -165,7 +175,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, []finding, error) {
 	compiled, err := r.Reader.Compiler.Compile(marker)
 	if err != nil {
-		return 0, []finding{invalid(err), summary{}.exclusive(nil)}, nil
+		return 0, []finding{invalid(err), summary{}.exclusive(nil), r.applied(marker)}, nil
 	}
 	selected, err := r.Reader.SelectedPods(ctx, marker)
 	if err != nil {
@@ -183,7 +193,7 @@ func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker)
 		return 0, nil, err
 	}
 	s.addShortages(r.Shortages.Of(client.ObjectKeyFromObject(marker)))
-	return s.matched, s.findings(marker), nil
+	return s.matched, append(s.findings(marker), r.applied(marker)), nil
 }
 
 // short truncates the message to maxNote bytes at a character boundary.

@@ -81,20 +81,21 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+			key := client.ObjectKeyFromObject(e.ObjectNew)
 			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
-				r.arrivals.note(client.ObjectKeyFromObject(e.ObjectNew), r.Now())
+				r.arrivals.note(key, r.Now())
 			}
-			if reported || relabelled(e.ObjectOld, e.ObjectNew) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
+			// Any change of the pod may make room for marks that were refused.
+			if reported || r.refused.has(key) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
 				!sameMarks(e.ObjectOld, e.ObjectNew) {
-				controller.Enqueue(q, client.ObjectKeyFromObject(e.ObjectNew))
+				controller.Enqueue(q, key)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], _ controller.Queue) {
-			r.recent.Forget(client.ObjectKeyFromObject(e.Object))
 			r.arrivals.take(client.ObjectKeyFromObject(e.Object))
-			r.Refusals.Note(client.ObjectKeyFromObject(e.Object), nil)
+			r.forget(client.ObjectKeyFromObject(e.Object))
 		},
 	}
 }
@@ -103,13 +104,6 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 // become virtual nodes or cease to be virtual nodes.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)
-}
-
-// relabelled reports whether the labels of a pod with marks changed. Such a pod is enqueued
-// whether or not a marker matches it, because the marker whose marks it has may be gone, or may
-// have another selector, when the event is handled.
-func relabelled(before, after *corev1.Pod) bool {
-	return mark.Entry(after.ManagedFields) != nil && !maps.Equal(before.Labels, after.Labels)
 }
 
 // sameMarks reports whether both versions of the pod have the same marks, the same labels and

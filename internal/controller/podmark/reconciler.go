@@ -11,17 +11,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/view/gather"
@@ -34,6 +31,7 @@ const recheck = 50 * time.Millisecond
 type Pods interface {
 	Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
 	Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error)
+	Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error
 }
 
 // Options are the dependencies of a Reconciler. All are required.
@@ -46,6 +44,10 @@ type Options struct {
 	Inbox *controller.Inbox
 	// Refusals remembers the pods that cannot be written.
 	Refusals *controller.Refusals
+	// Problems gets the pods that do not have all of their marks.
+	Problems *controller.MarkProblems
+	// Recorder records events on pods.
+	Recorder record.EventRecorder
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Now is the clock.
@@ -58,6 +60,8 @@ type Reconciler struct {
 	lookup   controller.Lookup
 	arrivals *arrivals
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
+	limits   *limits
+	refused  *refusals
 }
 
 // New returns a Reconciler.
@@ -67,40 +71,9 @@ func New(options Options) *Reconciler {
 		lookup:   controller.Lookup{Reader: options.Reader},
 		arrivals: newArrivals(),
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
+		limits:   newLimits(),
+		refused:  newRefusals(),
 	}
-}
-
-// change is the difference between a pod's marks and those that it should have.
-type change struct {
-	// owned are Seamark's marks on the pod. desired are those that it should have.
-	owned, desired mark.Marks
-	// leftover are keys to remove that other managers own.
-	leftover []mark.Key
-}
-
-func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
-
-// log logs the marks that were set and removed.
-func (c change) log(lines logr.Logger) {
-	if !lines.Enabled() || c.desired.Equal(c.owned) {
-		return
-	}
-	var set, removed []string
-	for _, key := range c.desired.Keys() {
-		if only := sets.New(key); !c.desired.Only(only).Equal(c.owned.Only(only)) {
-			set = append(set, key.String())
-		}
-	}
-	for _, key := range c.owned.Keys() {
-		if !c.desired.Has(key) {
-			removed = append(removed, key.String())
-		}
-	}
-	message := "Marked pod"
-	if len(c.desired) == 0 {
-		message = "Unmarked pod"
-	}
-	lines.Info(message, "set", set, "removed", removed)
 }
 
 // Reconcile corrects the marks of the requested pod. It does not change those of an ending
@@ -112,8 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if pod == nil {
-		r.recent.Forget(request.NamespacedName)
-		r.Refusals.Note(request.NamespacedName, nil)
+		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	change, err := r.compare(ctx, pod)
@@ -122,9 +94,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
-		return reconcile.Result{}, nil
+		return r.settle(request.NamespacedName, change), nil
 	}
-	if err := r.apply(ctx, pod, change); err != nil {
+	if wait := r.delay(ctx, pod, change); wait > 0 {
+		if reported {
+			r.arrivals.note(request.NamespacedName, arrived)
+		}
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	change, err = r.apply(ctx, pod, change)
+	if err != nil {
 		if reported {
 			r.arrivals.note(request.NamespacedName, arrived)
 		}
@@ -133,7 +112,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if reported {
 		r.Metrics.Marked(r.Now().Sub(arrived))
 	}
-	return reconcile.Result{}, nil
+	r.limits.written(request.NamespacedName, r.Now())
+	return r.settle(request.NamespacedName, change), nil
+}
+
+// settle records that the pod has the marks of the change. If the writes to the pod are limited,
+// the pod is checked again when they may no longer be.
+func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.Result {
+	rest := r.limits.settled(pod, r.Now())
+	r.publish(pod, change)
+	return reconcile.Result{RequeueAfter: rest}
+}
+
+// forget forgets a pod that no longer exists or is ending.
+func (r *Reconciler) forget(pod types.NamespacedName) {
+	r.recent.Forget(pod)
+	r.limits.forget(pod)
+	r.refused.forget(pod)
+	r.Refusals.Note(pod, nil)
+	r.Problems.Set(pod, nil)
 }
 
 // outdated turns a stale-cache conflict into a requeue.
@@ -161,49 +158,17 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	if err != nil {
 		return change{}, err
 	}
-	desired := v.Desired(owned)
-	change := change{owned: owned, desired: desired}
+	all := v.Desired(owned)
+	claims, _ := mark.Claim(v.Plan.Probes)
+	change := change{
+		owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
+		refused: r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims),
+	}
+	if len(change.refused) > 0 {
+		change.desired = all.Without(claims, probesOf(change.refused))
+	}
 	if !unseen {
-		change.leftover = v.Leftover(owned, desired)
+		change.leftover = v.Leftover(owned, all)
 	}
 	return change, nil
-}
-
-func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) error {
-	key := client.ObjectKeyFromObject(pod)
-	version, err := r.write(ctx, pod, change)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		r.recent.Forget(key)
-		r.Refusals.Note(key, nil)
-		r.Metrics.MarksApplied(metrics.MarkGone)
-		return nil
-	case errors.Is(err, apply.ErrOutdated):
-		return err
-	case err != nil:
-		r.Refusals.Note(key, err)
-		r.Metrics.MarksApplied(metrics.MarkFailed)
-		return err
-	}
-	r.Refusals.Note(key, nil)
-	r.recent.Wrote(key, pod.UID, version, change.desired)
-	r.Metrics.MarksApplied(metrics.MarkWritten)
-	change.log(log.FromContext(ctx).V(logging.Writes))
-	return nil
-}
-
-// write removes the leftover keys before it applies the marks, because an apply also drops
-// Seamark's ownership, which identifies them.
-func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (version string, err error) {
-	if len(change.leftover) > 0 {
-		version, err = r.Pods.Remove(ctx, pod, change.leftover)
-		if err != nil {
-			return "", err
-		}
-		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
-	}
-	if change.desired.Equal(change.owned) {
-		return version, nil
-	}
-	return r.Pods.Marks(ctx, pod, change.desired)
 }

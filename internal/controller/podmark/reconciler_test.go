@@ -13,11 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -39,6 +41,8 @@ func (r *recorded) Remove(_ context.Context, _ *corev1.Pod, keys []mark.Key) (st
 	return "1000", r.err
 }
 
+func (r *recorded) Try(context.Context, *corev1.Pod, mark.Marks) error { return r.err }
+
 func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (string, error) {
 	var labels map[string]string
 	for _, name := range marks.Names(mark.KindLabel) {
@@ -59,7 +63,7 @@ func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
 			Client:   fakeapi.Client(t, cached...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Pods: pods, Metrics: counters, Now: time.Now,
+		Pods: pods, Problems: controller.NewMarkProblems(nil), Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})
 }
 

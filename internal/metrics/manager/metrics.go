@@ -25,6 +25,7 @@ const (
 const (
 	MarkWritten = "written"
 	MarkGone    = "gone"
+	MarkRefused = "refused"
 	MarkFailed  = "failed"
 )
 
@@ -34,6 +35,7 @@ type Metrics struct {
 
 	planWrites   *prometheus.CounterVec
 	markWrites   *prometheus.CounterVec
+	markLimits   prometheus.Counter
 	statusWrites prometheus.Counter
 	reportToMark prometheus.Histogram
 }
@@ -50,8 +52,12 @@ func New(registry prometheus.Registerer) *Metrics {
 		}, []string{"operation"}),
 		markWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_total",
-			Help: "Applies of pod marks by result: written, gone (the pod no longer exists) or failed.",
+			Help: "Applies of pod marks by result: written, gone (the pod no longer exists), refused (the API server refuses the marks of some probes, and the others are written) or failed.",
 		}, []string{"result"}),
+		markLimits: factory.NewCounter(prometheus.CounterOpts{
+			Name: "seamark_manager_mark_writes_limited_total",
+			Help: "Writes of pod marks that were delayed because the marks of the pod change again after each write.",
+		}),
 		statusWrites: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_marker_status_writes_total",
 			Help: "Writes of PodProbeMarker status.",
@@ -65,7 +71,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	for _, operation := range []string{PlanCreated, PlanReplaced, PlanDeleted} {
 		m.planWrites.WithLabelValues(operation)
 	}
-	for _, result := range []string{MarkWritten, MarkGone, MarkFailed} {
+	for _, result := range []string{MarkWritten, MarkGone, MarkRefused, MarkFailed} {
 		m.markWrites.WithLabelValues(result)
 	}
 	return m
@@ -86,6 +92,9 @@ func (m *Metrics) PlanWritten(operation string) { m.planWrites.WithLabelValues(o
 
 // MarksApplied counts an apply of a pod's marks.
 func (m *Metrics) MarksApplied(result string) { m.markWrites.WithLabelValues(result).Inc() }
+
+// MarksLimited counts a write of a pod's marks that is delayed.
+func (m *Metrics) MarksLimited() { m.markLimits.Inc() }
 
 // StatusWritten counts a write of a marker's status.
 func (m *Metrics) StatusWritten() { m.statusWrites.Inc() }

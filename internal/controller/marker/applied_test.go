@@ -1,0 +1,80 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marker
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestApplied(t *testing.T) {
+	cases := map[string]struct {
+		problems        map[string]controller.MarkProblem
+		reason, message string
+	}{
+		"none": {reason: "Applied", message: "All marks are written."},
+		"limited": {
+			problems: map[string]controller.MarkProblem{"b": {Limited: true}, "a": {Limited: true}},
+			reason:   "WritesLimited",
+			message: "Writes of marks are limited (pods: 2, such as a), because the marks change again after each write: " +
+				"check whether another marker or client changes the same keys, or labels that select the pods.",
+		},
+		"refused in two pods": {
+			problems: map[string]controller.MarkProblem{
+				"b": {Refused: map[string]string{"p": "too long"}}, "a": {Refused: map[string]string{"p": "too long", "q": "invalid"}},
+			},
+			reason: "WriteRefused",
+			message: `Probe "p": the API server refuses its marks (pods: 2, such as a): too long. ` +
+				`Probe "q": the API server refuses its marks (pods: 1, such as a): invalid.`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := applied(tc.problems)
+			if got.Reason != tc.reason || got.Message != tc.message || (got.Status == metav1.ConditionTrue) != (len(tc.problems) == 0) {
+				t.Errorf("condition %+v, want %s: %s", got.Condition, tc.reason, tc.message)
+			}
+		})
+	}
+}
+
+// A problem that an earlier manager stored stays for a minute, because the new one has yet to
+// find it. A problem that this manager found ends at once.
+func TestStoredProblemSurvivesRestart(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	key := types.NamespacedName{Namespace: "ns", Name: "web"}
+	marker.Status.Conditions = []metav1.Condition{applied(map[string]controller.MarkProblem{"a": {Limited: true}}).Condition}
+	problems := controller.NewMarkProblems(nil)
+	r := New(Options{Problems: problems, Now: func() time.Time { return now }})
+	check := func(when, reason string) {
+		t.Helper()
+		f := r.applied(marker)
+		r.checks.reported(key, []finding{f})
+		if f.Reason != reason {
+			t.Errorf("%s: reason %s, want %s", when, f.Reason, reason)
+		}
+	}
+	check("at the start", "WritesLimited")
+	now = now.Add(59 * time.Second)
+	check("within a minute", "WritesLimited")
+	now = now.Add(time.Second)
+	check("after a minute", "Applied")
+
+	now = time.Unix(1_700_000_000, 0)
+	r = New(r.Options)
+	check("after another start", "WritesLimited")
+	pod := types.NamespacedName{Namespace: "ns", Name: "a"}
+	problems.Set(pod, map[string]controller.MarkProblem{"web": {Refused: map[string]string{"p": "too long"}}})
+	check("problem found again", "WriteRefused")
+	problems.Set(pod, nil)
+	check("problem solved", "Applied")
+	check("problem solved, stored status is outdated", "Applied")
+}

@@ -1,0 +1,93 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podmark
+
+import (
+	"maps"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+// isRefusal reports whether the API server refuses the content of a write, so that a retry
+// cannot succeed: invalid or too large marks, or the denial of an admission policy or webhook.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// refusals remembers the pods for which the API server refuses the marks of some probes. As
+// long as neither the pod nor its marks change, they are not tried again. It is safe for
+// concurrent use.
+type refusals struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]refused
+}
+
+// refused is the result of one search for the refused probes of a pod.
+type refused struct {
+	uid types.UID
+	// version is the resource version of the pod after the write without the refused marks.
+	version string
+	// desired are all marks, and claims are the probes that they belong to.
+	desired mark.Marks
+	claims  mark.Claims
+	probes  []mark.Refusal
+}
+
+func newRefusals() *refusals {
+	return &refusals{by: make(map[types.NamespacedName]refused)}
+}
+
+// of returns the refused probes of the pod with the UID and the resource version, if the desired
+// marks are still the same. Otherwise it forgets them.
+func (r *refusals) of(pod types.NamespacedName, uid types.UID, version string, desired mark.Marks, claims mark.Claims) []mark.Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, found := r.by[pod]
+	if !found {
+		return nil
+	}
+	order, err := resourceversion.CompareResourceVersion(version, last.version)
+	if err == nil && order <= 0 && last.uid == uid && last.desired.Equal(desired) && maps.Equal(last.claims, claims) {
+		return last.probes
+	}
+	delete(r.by, pod)
+	return nil
+}
+
+func (r *refusals) remember(pod types.NamespacedName, last refused) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.by[pod] = last
+}
+
+// has reports whether marks of the pod are refused. Any change of the pod may then make room for
+// them.
+func (r *refusals) has(pod types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.by[pod]
+	return found
+}
+
+func (r *refusals) forget(pod types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.by, pod)
+}
+
+func probesOf(all []mark.Refusal) sets.Set[probeid.ID] {
+	probes := sets.New[probeid.ID]()
+	for _, refusal := range all {
+		probes.Insert(refusal.Probe)
+	}
+	return probes
+}

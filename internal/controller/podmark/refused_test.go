@@ -1,0 +1,165 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podmark
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+// strict refuses annotations with the value "bad", and everything if closed.
+type strict struct {
+	closed  bool
+	tries   int
+	written []string
+	version int
+}
+
+func (s *strict) check(marks mark.Marks) error {
+	for _, value := range marks {
+		if value.Text == "bad" || s.closed {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a",
+				field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 262144)})
+		}
+	}
+	if s.closed {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("closed"))
+	}
+	return nil
+}
+
+func (s *strict) Try(_ context.Context, _ *corev1.Pod, marks mark.Marks) error {
+	s.tries++
+	return s.check(marks)
+}
+
+func (s *strict) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (string, error) {
+	s.tries++
+	if err := s.check(marks); err != nil {
+		return "", err
+	}
+	s.version++
+	s.written = nil
+	for _, key := range marks.Keys() {
+		s.written = append(s.written, key.String()+"="+marks[key].Text)
+	}
+	return strconv.Itoa(1000 + s.version), nil
+}
+
+func (s *strict) Remove(context.Context, *corev1.Pod, []mark.Key) (string, error) { return "1", nil }
+
+func TestRefusedMarksAreOmitted(t *testing.T) {
+	marker := func(value string) *v1alpha1.PodProbeMarker {
+		return builders.Marker("ns", "web").
+			Probe(builders.Probe("o").Label(v1alpha1.ProbeSucceeded, "one", "1")).
+			Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "two", "2").Annotation(v1alpha1.ProbeSucceeded, "note", value)).
+			Probe(builders.Probe("q").Label(v1alpha1.ProbeSucceeded, "three", "3")).Build()
+	}
+	npp := reported("uid-a", "Succeeded")
+	for _, probe := range []string{"web#o", "web#q"} {
+		npp.Status.PodProbeStatuses[0].ProbeStates = append(npp.Status.PodProbeStatuses[0].ProbeStates,
+			v1alpha1.ContainerProbeState{Name: probe, State: v1alpha1.ProbeSucceeded})
+	}
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	web := types.NamespacedName{Namespace: "ns", Name: "web"}
+	server := &strict{}
+	r := reconciler(t, server)
+	reconcileAgain := func(marker *v1alpha1.PodProbeMarker, version string) {
+		t.Helper()
+		pod := builders.Pod("ns", "a").Label("app", "game").Build()
+		pod.ResourceVersion = version
+		r.Reader.Client = fakeapi.Client(t, []client.Object{marker, pod, npp}...).WithReturnManagedFields().Build()
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problems := func() []string {
+		return slices.Sorted(maps.Keys(r.Problems.Of(web)["a"].Refused))
+	}
+
+	reconcileAgain(marker("bad"), "1")
+	if diff := cmp.Diff([]string{"label one=1", "label three=3"}, server.written); diff != "" {
+		t.Errorf("marks written (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"p"}, problems()); diff != "" {
+		t.Errorf("reported probes (-want +got):\n%s", diff)
+	}
+	tries := server.tries
+	reconcileAgain(marker("bad"), "1")
+	reconcileAgain(marker("bad"), "1")
+	if server.tries != tries {
+		t.Errorf("the refused marks were tried %d more times without a change", server.tries-tries)
+	}
+	other := marker("good")
+	other.Generation++
+	reconcileAgain(other, "1")
+	if want := []string{"annotation note=good", "label one=1", "label three=3", "label two=2"}; !slices.Equal(server.written, want) {
+		t.Errorf("after an edit of the marker, wrote %v, want %v", server.written, want)
+	}
+	if len(problems()) > 0 {
+		t.Errorf("problems %v remain", problems())
+	}
+}
+
+// If the API server refuses every write, no probe is at fault.
+func TestDeniedPodAccusesNoProbe(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	r := reconciler(t, &strict{closed: true}, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("error %v, want that of the API server", err)
+	}
+	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
+		t.Errorf("problems %v, want none", found)
+	}
+}
+
+// The cache always has another label than the one that was written, as if another client reset it.
+func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	server := &recorded{}
+	r := reconciler(t, server, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
+	now := time.Unix(1_700_000_000, 0)
+	r.Now = func() time.Time { return now }
+	end := now.Add(10 * time.Minute)
+	for now.Before(end) {
+		r.recent.Forget(key)
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.limits.of(key)) > 0 && r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Limited != true {
+			t.Error("the limit is not reported to the marker")
+		}
+		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
+	}
+	// The burst, the backing off, and one write per 30 seconds.
+	if n := len(server.labels); n < 20 || n > 5+5+20 {
+		t.Errorf("%d writes in 10 minutes, want about 29", n)
+	}
+	r.forget(key)
+	if len(r.limits.by) > 0 {
+		t.Error("the limit of a deleted pod is kept")
+	}
+}

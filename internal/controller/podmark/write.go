@@ -1,0 +1,144 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podmark
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/mark"
+	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+)
+
+// delay returns how long the change must wait because the pod is written too often. It reports
+// the start of this with an event.
+func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) time.Duration {
+	key := client.ObjectKeyFromObject(pod)
+	wait, first, began := r.limits.wait(key, r.Now(), change.declaring)
+	if first {
+		r.Metrics.MarksLimited()
+		r.publish(key, change)
+	}
+	if began {
+		set, removed := change.differences()
+		keys := strings.Join(names(append(set, removed...)), ", ")
+		r.Recorder.Eventf(pod, corev1.EventTypeWarning, v1alpha1.EventReasonMarksLimited,
+			"Writes of marks are limited, because they change again after each write: %s.", keys)
+		log.FromContext(ctx).Info("Limited writes of marks to pod", "marks", keys)
+	}
+	return wait
+}
+
+// publish reports the problems of the pod to the markers that cause them.
+func (r *Reconciler) publish(pod types.NamespacedName, change change) {
+	var problems map[string]controller.MarkProblem
+	problem := func(marker string) controller.MarkProblem {
+		if problems == nil {
+			problems = make(map[string]controller.MarkProblem)
+		}
+		return problems[marker]
+	}
+	for _, marker := range r.limits.of(pod) {
+		p := problem(marker)
+		p.Limited = true
+		problems[marker] = p
+	}
+	for _, refusal := range change.refused {
+		p := problem(refusal.Probe.Marker)
+		if p.Refused == nil {
+			p.Refused = make(map[string]string)
+		}
+		p.Refused[refusal.Probe.Probe] = controller.Reason(refusal.Reason)
+		problems[refusal.Probe.Marker] = p
+	}
+	r.Problems.Set(pod, problems)
+}
+
+// apply writes the change, without the marks of probes that the API server refuses. It returns
+// the change as written.
+func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) (change, error) {
+	key := client.ObjectKeyFromObject(pod)
+	version, err := r.write(ctx, pod, change)
+	if isRefusal(err) {
+		version, change, err = r.writeAccepted(ctx, pod, change, err)
+	}
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		r.forget(key)
+		r.Metrics.MarksApplied(metrics.MarkGone)
+		return change, nil
+	case errors.Is(err, apply.ErrOutdated):
+		return change, err
+	case err != nil:
+		r.Refusals.Note(key, err)
+		r.Metrics.MarksApplied(metrics.MarkFailed)
+		return change, err
+	}
+	r.Refusals.Note(key, nil)
+	if len(change.refused) > 0 {
+		r.refused.remember(key, refused{
+			uid: pod.UID, version: version, desired: change.all, claims: change.claims, probes: change.refused,
+		})
+	}
+	if change.isEmpty() {
+		return change, nil
+	}
+	r.recent.Wrote(key, pod.UID, version, change.desired)
+	r.Metrics.MarksApplied(metrics.MarkWritten)
+	change.log(log.FromContext(ctx).V(logging.Writes))
+	return change, nil
+}
+
+// writeAccepted finds the probes whose marks the API server refuses for the reason, and applies
+// the marks of the others. The marks of a refused probe are removed, because they do not match
+// its state.
+func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, reason error) (string, change, error) {
+	accepted, refused, err := mark.Accepted(change.all, change.claims, change.ids(), reason, func(marks mark.Marks) (error, error) {
+		err := r.Pods.Try(ctx, pod, marks)
+		if isRefusal(err) {
+			return err, nil
+		}
+		return nil, err
+	})
+	if err != nil {
+		return "", change, err
+	}
+	r.Metrics.MarksApplied(metrics.MarkRefused)
+	for _, refusal := range refused {
+		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
+	}
+	change.desired, change.refused, change.leftover = accepted, refused, nil
+	if change.isEmpty() {
+		return pod.ResourceVersion, change, nil
+	}
+	version, err := r.Pods.Marks(ctx, pod, accepted)
+	return version, change, err
+}
+
+// write removes the leftover keys before it applies the marks, because an apply also drops
+// Seamark's ownership, which identifies them.
+func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (version string, err error) {
+	if len(change.leftover) > 0 {
+		version, err = r.Pods.Remove(ctx, pod, change.leftover)
+		if err != nil {
+			return "", err
+		}
+		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
+	}
+	if change.desired.Equal(change.owned) {
+		return version, nil
+	}
+	return r.Pods.Marks(ctx, pod, change.desired)
+}

@@ -1,0 +1,52 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestMarkProblems(t *testing.T) {
+	limited := MarkProblem{Limited: true}
+	refused := func(reason string) MarkProblem { return MarkProblem{Refused: map[string]string{"p": reason}} }
+	m := NewMarkProblems(nil)
+	name := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+	steps := []struct {
+		name     string
+		pod      string
+		problems map[string]MarkProblem
+		changed  []string
+	}{
+		{"no problem", "a", nil, nil},
+		{"two markers", "a", map[string]MarkProblem{"web": limited, "api": refused("long")}, []string{"api", "web"}},
+		{"unchanged", "a", map[string]MarkProblem{"web": limited, "api": refused("long")}, nil},
+		{"second pod", "b", map[string]MarkProblem{"web": limited}, []string{"web"}},
+		{"other reason, one less", "a", map[string]MarkProblem{"api": refused("bad")}, []string{"api", "web"}},
+		{"gone", "b", nil, []string{"web"}},
+		{"last", "a", nil, []string{"api"}},
+	}
+	for _, step := range steps {
+		var changed []string
+		for _, marker := range m.set(name(step.pod), step.problems) {
+			changed = append(changed, marker.Name)
+		}
+		slices.SortFunc(changed, strings.Compare)
+		if diff := cmp.Diff(step.changed, changed); diff != "" {
+			t.Errorf("%s: changed markers (-want +got):\n%s", step.name, diff)
+		}
+		for marker, want := range step.problems {
+			if diff := cmp.Diff(want, m.Of(name(marker))[step.pod]); diff != "" {
+				t.Errorf("%s: problem of %s (-want +got):\n%s", step.name, marker, diff)
+			}
+		}
+	}
+	if len(m.by)+len(m.pods) > 0 {
+		t.Errorf("problems remain: %v, %v", m.by, m.pods)
+	}
+}
