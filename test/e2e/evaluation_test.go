@@ -98,7 +98,9 @@ func TestMessages(t *testing.T) {
 		newProbe("say", shell(sayAndCheck), condition("test.dev/say")),
 		newProbe("both", shell(`echo to-stdout; echo to-stderr >&2; exit 3`), condition("test.dev/both")),
 		newProbe("both-pass", shell(`echo to-stdout; echo to-stderr >&2`), condition("test.dev/both-pass")),
-		newProbe("huge", shell(`head -c 102400 /dev/zero | tr '\0' x`), condition("test.dev/huge")),
+		// containerd returns an error for an output of 16 MiB or more.
+		newProbe("huge", shell(`head -c 8000000 /dev/zero | tr '\0' x`), condition("test.dev/huge"), every(10)),
+		newProbe("huge-fail", shell(`head -c 8000000 /dev/zero | tr '\0' x >&2; exit 3`), condition("test.dev/huge-fail"), every(10)),
 		newProbe("binary", shell(`printf 'before \377\376 after'`), condition("test.dev/binary")),
 		newProbe("no-program", corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/no/such/program"}}},
 			condition("test.dev/no-program")),
@@ -109,6 +111,7 @@ func TestMessages(t *testing.T) {
 		hasCondition("test.dev/both", corev1.ConditionFalse, "to-stdout", "to-stderr"),
 		hasCondition("test.dev/both-pass", corev1.ConditionTrue, "to-stdout", "to-stderr"),
 		hasCondition("test.dev/huge", corev1.ConditionTrue, strings.Repeat("x", 900)),
+		hasCondition("test.dev/huge-fail", corev1.ConditionFalse, strings.Repeat("x", 900)),
 		hasCondition("test.dev/binary", corev1.ConditionTrue, "before", "after"),
 		// As in the kubelet, a command that can't be started gives no result.
 		lacksCondition("test.dev/no-program"),

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,15 +18,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 const (
-	// maxMessageBytes is the maximum size of a message from the runtime: containerd keeps up
-	// to 16 MiB each of a command's stdout and stderr.
-	maxMessageBytes = 33 << 20
+	// maxMessageBytes is the maximum size of a message from the runtime, except the answers of
+	// ExecSync, of which the client keeps only a part.
+	maxMessageBytes = 16 << 20
 	// callTimeout limits all calls except ExecSync and the event stream.
 	callTimeout = 30 * time.Second
 )
@@ -35,6 +35,8 @@ const (
 type Client struct {
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
+	exec    *execCaller
+	observe func(method string, took time.Duration, err error)
 }
 
 // Dial connects to the runtime at an endpoint, unix:///path or an absolute path, and returns
@@ -73,9 +75,12 @@ func Dial(ctx context.Context, endpoint string, observe func(method string, took
 	if err != nil {
 		return nil, fmt.Errorf("create client of container runtime at %s: %w", endpoint, err)
 	}
-	client := &Client{conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn)}
+	client := &Client{
+		conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn),
+		exec: newExecCaller(strings.TrimPrefix(endpoint, scheme)), observe: observe,
+	}
 	if _, err := client.version(ctx, grpc.WaitForReady(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to container runtime at %s: %w", endpoint, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("connect to container runtime at %s: %w", endpoint, err), client.Close())
 	}
 	return client, nil
 }
@@ -89,7 +94,10 @@ func connectParams() grpc.ConnectParams {
 }
 
 // Close closes the connection and ends all calls.
-func (c *Client) Close() error { return c.conn.Close() }
+func (c *Client) Close() error {
+	c.exec.close()
+	return c.conn.Close()
+}
 
 // Connected reports whether the connection was usable when it was last used.
 func (c *Client) Connected() bool {
@@ -110,7 +118,8 @@ func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (Runti
 	return Runtime{Name: response.GetRuntimeName(), Version: response.GetRuntimeVersion()}, nil
 }
 
-// ExecSync executes a command in a container and returns its output and exit code. The
+// ExecSync executes a command in a container and returns its exit code and at most the first
+// 10 KiB each of its stdout and stderr, however long they are. The
 // runtime ends the command after the timeout, rounded up to whole seconds. The error wraps
 // context.DeadlineExceeded if the command timed out: if the runtime reports it, or if ctx
 // reaches its deadline while the runtime executes the command. It does not if the call never
@@ -121,12 +130,13 @@ func (c *Client) ExecSync(ctx context.Context, containerID string, command []str
 		// The end of ctx is not a timeout of the command.
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
 	}
-	var runtime peer.Peer
-	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+	start := time.Now()
+	response, reached, err := c.exec.call(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: containerID,
 		Cmd:         command,
 		Timeout:     int64((timeout + time.Second - 1) / time.Second),
-	}, grpc.Peer(&runtime))
+	})
+	c.observe("ExecSync", time.Since(start), err)
 	switch {
 	case err == nil:
 		return response.GetStdout(), response.GetStderr(), response.GetExitCode(), nil
@@ -134,7 +144,7 @@ func (c *Client) ExecSync(ctx context.Context, containerID string, command []str
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, unavailableError{err})
 	case status.Code(err) != codes.DeadlineExceeded && !expired(ctx):
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
-	case runtime.Addr == nil:
+	case !reached:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: container runtime is unreachable: %w", containerID, unavailableError{err})
 	default:
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w: %s", containerID, context.DeadlineExceeded, status.Convert(err).Message())

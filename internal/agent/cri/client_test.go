@@ -4,7 +4,6 @@
 package cri
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -123,28 +122,38 @@ type execResult struct {
 }
 
 func TestExecSync(t *testing.T) {
-	big := strings.Repeat("x", 16<<20)
-	cases := map[string]execResult{
-		"success":           {Stdout: "idle\n"},
-		"failure":           {Stdout: "a", Stderr: "b", ExitCode: 3},
-		"16 MiB per stream": {Stdout: big, Stderr: big},
-		"invalid UTF-8":     {Stdout: "\xff\xfe\x00"},
+	big := func(b string) string { return b + strings.Repeat(b, 16<<20-1) }
+	kept := func(b string) string { return strings.Repeat(b, maxOutputBytes) }
+	cases := map[string]struct{ result, want execResult }{
+		"success":           {result: execResult{Stdout: "idle\n"}},
+		"no output":         {result: execResult{}},
+		"failure":           {result: execResult{Stdout: "a", Stderr: "b", ExitCode: 3}},
+		"negative code":     {result: execResult{ExitCode: -1}},
+		"only stderr":       {result: execResult{Stderr: "b"}},
+		"invalid UTF-8":     {result: execResult{Stdout: "\xff\xfe\x00"}},
+		"longest kept":      {result: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 1}},
+		"one byte too long": {result: execResult{Stdout: kept("a") + "a", Stderr: "b", ExitCode: 1}, want: execResult{Stdout: kept("a"), Stderr: "b", ExitCode: 1}},
+		"16 MiB per stream": {result: execResult{Stdout: big("a"), Stderr: big("b"), ExitCode: 7}, want: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 7}},
 	}
-	for name, want := range cases {
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.want == (execResult{}) {
+				tc.want = tc.result
+			}
 			runtime := critest.New(t, critest.Streamed)
 			requests := make(chan *runtimeapi.ExecSyncRequest, 1)
 			runtime.OnExec(func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 				requests <- request
-				return &runtimeapi.ExecSyncResponse{Stdout: []byte(want.Stdout), Stderr: []byte(want.Stderr), ExitCode: want.ExitCode}, nil
+				return &runtimeapi.ExecSyncResponse{Stdout: []byte(tc.result.Stdout), Stderr: []byte(tc.result.Stderr), ExitCode: tc.result.ExitCode}, nil
 			})
 			client := dial(t, runtime.Socket(), nil)
 			stdout, stderr, exitCode, err := client.ExecSync(t.Context(), "c1", []string{"a", "b"}, 1500*time.Millisecond)
 			if err != nil {
 				t.Fatalf("ExecSync: %v", err)
 			}
-			if !bytes.Equal(stdout, []byte(want.Stdout)) || !bytes.Equal(stderr, []byte(want.Stderr)) || exitCode != want.ExitCode {
-				t.Errorf("got %d and %d bytes and code %d", len(stdout), len(stderr), exitCode)
+			if got := (execResult{string(stdout), string(stderr), exitCode}); got != tc.want {
+				t.Errorf("got %d and %d bytes and code %d, want %d, %d and %d",
+					len(stdout), len(stderr), exitCode, len(tc.want.Stdout), len(tc.want.Stderr), tc.want.ExitCode)
 			}
 			request := <-requests
 			if diff := cmp.Diff([]string{"a", "b"}, request.GetCmd()); diff != "" || request.GetContainerId() != "c1" || request.GetTimeout() != 2 {
@@ -219,6 +228,56 @@ func TestExecSyncWithUnreachableRuntime(t *testing.T) {
 				t.Errorf("error %v, want %q and no timeout", err, want)
 			}
 		})
+	}
+}
+
+// Calls that the client gives up neither end the connection nor block later calls.
+func TestExecSyncAfterGivenUpCalls(t *testing.T) {
+	runtime := critest.New(t, critest.Streamed)
+	client := dial(t, runtime.Socket(), nil)
+	runtime.OnExec(func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Millisecond, cancel)
+		if _, _, _, err := client.ExecSync(ctx, "c1", []string{"sleep"}, time.Second); status.Code(err) != codes.Canceled {
+			t.Fatalf("ExecSync: %v, want that it was canceled", err)
+		}
+	}
+	client.exec.mu.Lock()
+	if got := len(client.exec.conns); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+	client.exec.mu.Unlock()
+	runtime.OnExec(nil)
+	if _, _, _, err := client.ExecSync(t.Context(), "c1", []string{"true"}, time.Second); err != nil {
+		t.Errorf("ExecSync: %v", err)
+	}
+}
+
+// Close ends the calls.
+func TestCloseEndsExecSync(t *testing.T) {
+	runtime := critest.New(t, critest.Streamed)
+	started := make(chan struct{})
+	runtime.OnExec(func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	client := dial(t, runtime.Socket(), nil)
+	done := make(chan error, 1)
+	go func() {
+		_, _, _, err := client.ExecSync(t.Context(), "c1", []string{"sleep"}, time.Second)
+		done <- err
+	}()
+	<-started
+	if err := client.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ExecSync: %v, want an error that is not a timeout", err)
 	}
 }
 

@@ -25,6 +25,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
+// maxResponseBytes bounds the header and the message of a response, which are read completely.
+const maxResponseBytes = 64 << 10
+
 // Prober checks the health of gRPC servers.
 type Prober struct {
 	userAgent string
@@ -59,6 +62,8 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 		grpc.WithContextDialer(dialer.dial),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)),
+		grpc.WithMaxHeaderListSize(maxResponseBytes),
 	)
 	if err != nil {
 		return probe.Outcome{}, fmt.Errorf("create client for %s: %w", target.GRPC.Address, err)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	grpcprobe "github.com/seamark-dev/seamark/internal/probe/grpc"
@@ -80,6 +81,11 @@ func TestProbe(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
+	huge := serveCheck(t, func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+		response := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}
+		response.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType), make([]byte, 1<<20)))
+		return response, nil
+	})
 	silent := probetest.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 
 	cases := map[string]struct {
@@ -93,6 +99,7 @@ func TestProbe(t *testing.T) {
 		"unknown service":   {target: target(address, "chat", timeout), text: `service "chat" not found on server`},
 		"no health service": {target: target(serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout), text: "does not implement the gRPC health protocol"},
 		"error":             {target: target(failing, "", timeout), text: "Internal: out of dice"},
+		"huge response":     {target: target(huge, "", timeout), text: "ResourceExhausted: "},
 		"no response":       {target: target(hanging, "", 100*time.Millisecond), text: "timeout: no response to the health check within 100ms"},
 		"refused":           {target: target(probetest.Refusing(t), "", 100*time.Millisecond), text: "connection refused"},
 		"no TCP response":   {target: target(probetest.Unresponsive(t), "", 100*time.Millisecond), text: "within 100ms: no response from host"},

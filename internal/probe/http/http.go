@@ -20,6 +20,8 @@ import (
 const (
 	// maxBodyBytes is how much of a response's body is read.
 	maxBodyBytes = 10 << 10
+	// maxHeaderBytes bounds a response's header, which is read completely.
+	maxHeaderBytes = 256 << 10
 	// maxRequests bounds the requests of one probe, redirects included.
 	maxRequests = 10
 	// handshakeTimeout bounds a TLS handshake within a longer probe timeout.
@@ -48,6 +50,8 @@ func New(version string) *Prober {
 		DisableKeepAlives:   true,
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
+
+		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	// Without HTTP/1, the transport expects that servers without TLS know HTTP/2. A redirect may
 	// lead to a server with TLS.
