@@ -245,13 +245,11 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 			return fmt.Errorf("create the informer of %T: %w", object, err)
 		}
 	}
-	err := informers.IndexField(ctx, &corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
-		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{pod.Spec.NodeName}
-		}
-		return nil
-	})
+	pods, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
+		return fmt.Errorf("create the informer of pods: %w", err)
+	}
+	if err := pods.AddIndexers(nodeIndex()); err != nil {
 		return fmt.Errorf("index pods by node: %w", err)
 	}
 	return nil

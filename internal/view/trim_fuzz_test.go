@@ -41,14 +41,15 @@ func FuzzTrimPod(f *testing.F) {
 			{Defaults: plan.KubernetesDefaults()},
 			{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		} {
-			trimmed := options.TrimPod(pod)
+			trimmer := view.NewPodTrimmer(options)
+			trimmed := trimmer.Trim(pod)
 			for _, place := range []view.Place{view.PlaceKubelet, view.PlaceVirtual} {
 				if diff := cmp.Diff(observe(pod, markers, place, npp, options), observe(trimmed, markers, place, npp, options)); diff != "" {
 					t.Errorf("trimmed pod differs with serverless %t, place %d (-whole +trimmed):\n%s", options.Serverless, place, diff)
 				}
 			}
-			if diff := cmp.Diff(trimmed, options.TrimPod(trimmed)); diff != "" {
-				t.Errorf("TrimPod is not idempotent (-once +twice):\n%s", diff)
+			if diff := cmp.Diff(trimmed, trimmer.Trim(trimmed)); diff != "" {
+				t.Errorf("Trim is not idempotent (-once +twice):\n%s", diff)
 			}
 			if !plan.SamePlan(pod, trimmed, func() []*plan.Marker { return markers }) {
 				t.Error("SamePlan distinguishes the trimmed pod")

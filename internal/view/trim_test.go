@@ -71,7 +71,7 @@ func TestTrimPod(t *testing.T) {
 			}
 			want.Spec.InitContainers[0].Image = ""
 			whole := fullPod()
-			got := tc.options.TrimPod(whole)
+			got := view.NewPodTrimmer(tc.options).Trim(whole)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("trimmed pod (-want +got):\n%s", diff)
 			}

@@ -7,7 +7,7 @@
 //
 // The package is pure; package gather reads the arguments of New with a client. Pods and Nodes
 // in the manager's caches keep only the fields that New and the packages below it read: see
-// TrimPod.
+// PodTrimmer.
 package view
 
 import (

@@ -42,7 +42,8 @@ func TestStaticPod(t *testing.T) {
 
 	s.exec(name, "rm /tmp/ok")
 	s.podIs(name, hasCondition("test.dev/alive", corev1.ConditionFalse), hasCondition("test.dev/socket", corev1.ConditionTrue), lacksLabel("alive"))
-	s.exec(name, "touch /tmp/ok; kill 1")
+	// The command returns before the container ends, which would kill it.
+	s.exec(name, "(sleep 1; kill 1) >/dev/null 2>&1 &")
 	s.Eventually("the container restarts and is marked", s.meets(name, append(marked, restarted)...))
 	if after := s.getPod(name); after.UID != before.UID {
 		t.Errorf("the mirror pod was recreated: UID %s, before %s", after.UID, before.UID)
