@@ -169,7 +169,6 @@ func networkRejections() map[string]rejection {
 		tcp  = "spec.probes[2].probe.tcpSocket"
 		grpc = "spec.probes[3].probe.grpc"
 		host = "must not be set: the probe connects to the pod's IP address"
-		port = "must be a number from 1 to 65535 or a port name"
 	)
 	all := map[string]rejection{
 		"httpGet host":               one(http+".host", "example.com", host, "Host header"),
@@ -198,12 +197,14 @@ func networkRejections() map[string]rejection {
 		"grpc service too long":      one(grpc+".service", strings.Repeat("a", 513), "512"),
 		"too many headers":           one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
 	}
-	for name, bad := range map[string]any{
-		"0": 0, "-1": -1, "65536": 65536, "number as text": "8080", "empty": "", "in upper case": "HTTP", "with _": "a_b",
-		"begins with -": "-a", "ends with -": "a-", "with --": "a--b", "of 16 letters": "abcdefghijklmnop",
+	const name = "should match '^([a-z0-9]+-)*"
+	for bad, want := range map[any]string{
+		0: "greater than or equal to 1", -1: "greater than or equal to 1", 65536: "less than or equal to 65535",
+		"8080": name, "": name, "HTTP": name, "a_b": name, "-a": name, "a-": name, "a--b": name,
+		"abcdefghijklmnop": "may not be more than 15",
 	} {
-		all["httpGet port "+name] = one(http+".port", bad, port)
-		all["tcpSocket port "+name] = one(tcp+".port", bad, port)
+		all[fmt.Sprintf("httpGet port %#v", bad)] = one(http+".port", bad, want)
+		all[fmt.Sprintf("tcpSocket port %#v", bad)] = one(tcp+".port", bad, want)
 	}
 	return all
 }
