@@ -37,9 +37,9 @@ export SEAMARK_BIN := $(BIN)
 HELM := $(BIN)/helm
 
 PROGRAMS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
-MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . \( -path ./.cluster -o -path ./.git \) -prune -o -name go.mod -print | sort)))
+MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . \( -path "./.cluster*" -o -path ./.git \) -prune -o -name go.mod -print | sort)))
 # Modules that contain code. The others only pin versions of tools.
-CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -path ./.cluster -prune -o -name '*.go' -print -quit),$(m)))
+CODE_MODULES := $(foreach m,$(MODULES),$(if $(shell find $(m) -path "./.cluster*" -prune -o -name '*.go' -print -quit),$(m)))
 
 GO_BUILD := go build -ldflags '-s -w -X main.version=$(VERSION)'
 
@@ -218,6 +218,17 @@ test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped at 
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
 	[[ -n "$(E2E_ARGS)" ]] || $(call TIMED,test-docs); \
 	[[ -n $$keep ]] || $(call TIMED,test-e2e-nodes)
+
+# Modules of Kubernetes to replace in test-compat, as k8s.io/cri-api=v0.32.3 or k8s.io/cri-client=/folder, separated by
+# commas: for module proxies that do not have all modules of a version.
+COMPAT_REPLACE ?=
+
+# VERSION is a minor version of Kubernetes here, and not the version that the programs report.
+.PHONY: test-compat
+test-compat: ## Run the integration and end-to-end tests on another Kubernetes: VERSION=1.32. Not part of test.
+	@$(CLUSTER) kubernetes $(VERSION) --dir "$(CURDIR)/.cluster-$(VERSION)" $(if $(COMPAT_REPLACE),--replace $(COMPAT_REPLACE))
+	@$(MAKE) --no-print-directory VERSION=compat CLUSTER_DIR="$(CURDIR)/.cluster-$(VERSION)" test-integration
+	@$(MAKE) --no-print-directory VERSION=compat CLUSTER_DIR="$(CURDIR)/.cluster-$(VERSION)" test-e2e
 
 .PHONY: test-docs
 test-docs: jq build tools example-images ## Run the commands of the documents on the running cluster. test-local runs those that need none.

@@ -32,7 +32,7 @@ import (
 type Program struct {
 	// Name is the name of the file.
 	Name string
-	// Module is the folder of the module that pins the program, relative to this program's module.
+	// Module is the folder of the module that pins the program, absolute or relative to this program's module.
 	Module string
 	// Package is the import path.
 	Package string
@@ -47,11 +47,15 @@ type Program struct {
 	Sources []string
 }
 
-// Programs returns the programs that every cluster needs.
-func Programs() []Program {
+// Own is the folder of this program's module, which pins the default version of Kubernetes.
+const Own = "."
+
+// Programs returns the programs that every cluster needs. Those of Kubernetes, and etcd, are pinned by the module
+// in the given folder.
+func Programs(kubernetesModule string) []Program {
 	kubernetes := func(name string) Program {
 		return Program{
-			Name: name, Module: ".", Package: "k8s.io/kubernetes/cmd/" + name, Version: "k8s.io/kubernetes",
+			Name: name, Module: kubernetesModule, Package: kubernetesPath + "/cmd/" + name, Version: kubernetesPath,
 			VersionVars: []string{
 				"k8s.io/component-base/version.gitVersion",
 				"k8s.io/client-go/pkg/version.gitVersion",
@@ -59,12 +63,12 @@ func Programs() []Program {
 		}
 	}
 	programs := []Program{
-		{Name: "etcd", Module: ".", Package: "go.etcd.io/etcd/server/v3", Output: "server"},
+		{Name: "etcd", Module: kubernetesModule, Package: etcdPackage, Output: "server"},
 		kubernetes("kube-apiserver"),
 	}
 	programs = append(programs, containerd("containerd", "github.com/containerd/containerd/v2")...)
 	return append(programs, []Program{
-		{Name: "pause", Module: ".", Package: "./cmd/pause", Sources: []string{"cmd/pause/main.go"}},
+		{Name: "pause", Module: Own, Package: "./cmd/pause", Sources: []string{"cmd/pause/main.go"}},
 		kubernetes("kubelet"), kubernetes("kube-controller-manager"), kubernetes("kube-scheduler"),
 		kubernetes("kube-proxy"), kubernetes("kubectl"),
 	}...)
@@ -201,7 +205,7 @@ func (b *Builder) Ensure(ctx context.Context, programs []Program) error {
 
 // check returns what to build, or nil if the program is up to date.
 func (b *Builder) check(program Program) (*outdated, error) {
-	goMod, err := os.ReadFile(filepath.Join(b.Source, program.Module, "go.mod"))
+	goMod, err := os.ReadFile(filepath.Join(b.folder(program.Module), "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("read the versions of %s: %w", program.Name, err)
 	}
@@ -214,6 +218,14 @@ func (b *Builder) check(program Program) (*outdated, error) {
 		return nil, err
 	}
 	return &outdated{Program: program, linkerFlags: flags, stamp: stamp}, nil
+}
+
+// folder returns the folder of a module.
+func (b *Builder) folder(module string) string {
+	if filepath.IsAbs(module) {
+		return module
+	}
+	return filepath.Join(b.Source, module)
 }
 
 func (b *Builder) stampPath(program Program) string {
@@ -322,7 +334,7 @@ func (b *Builder) run(ctx context.Context, names, module string, args []string) 
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(b.Source, module)
+	cmd.Dir = b.folder(module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = log, log
 	start := time.Now()

@@ -33,7 +33,7 @@ func New(out io.Writer) *cobra.Command {
 	}
 	dir := root.PersistentFlags().String("dir", ".cluster", "folder of the cluster")
 	open := func() (*cluster.Cluster, error) { return open(*dir, out) }
-	root.AddCommand(newBuild(open), newUp(open), newDown(open), newLoad(open), newImage(out), newLaunch())
+	root.AddCommand(newBuild(open), newKubernetes(open), newUp(open), newDown(open), newLoad(open), newImage(out), newLaunch())
 	return root
 }
 
@@ -63,15 +63,33 @@ func newBuild(open opener) *cobra.Command {
 	}
 	only := cmd.Flags().StringSlice("only", nil, "names of the programs to build (default all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		programs, err := build.Select(build.Programs(), *only)
-		if err != nil {
-			return err
-		}
 		target, err := open()
 		if err != nil {
 			return err
 		}
+		programs, err := build.Select(target.Programs(), *only)
+		if err != nil {
+			return err
+		}
 		return target.Builder().Ensure(cmd.Context(), programs)
+	}
+	return cmd
+}
+
+func newKubernetes(open opener) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubernetes MINOR",
+		Short: "Set the version of Kubernetes for a folder, such as 1.32, before build or up",
+		Args:  cobra.ExactArgs(1),
+	}
+	replacements := cmd.Flags().StringToString("replace", nil,
+		"MODULE=VERSION or MODULE=FOLDER: what to use if a module of Kubernetes has no such version; repeatable")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		target, err := open()
+		if err != nil {
+			return err
+		}
+		return target.SetKubernetes(cmd.Context(), args[0], *replacements)
 	}
 	return cmd
 }

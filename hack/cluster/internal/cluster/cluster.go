@@ -164,7 +164,7 @@ func (c *Cluster) prepare(ctx context.Context, options Options) error {
 	if err := deb.Ensure(ctx, c.out, deb.Required()); err != nil {
 		return err
 	}
-	if err := c.Builder().Ensure(ctx, build.Programs()); err != nil {
+	if err := c.Builder().Ensure(ctx, c.Programs()); err != nil {
 		return err
 	}
 	if options.Runtimes.Among(options.Nodes, node.RuntimeContainerd17) {
@@ -180,6 +180,25 @@ func (c *Cluster) prepare(ctx context.Context, options Options) error {
 		}
 	}
 	return c.makeImages(ctx)
+}
+
+// Programs returns the programs that the cluster needs, in the version of Kubernetes that was set for its folder.
+func (c *Cluster) Programs() []build.Program {
+	if _, err := os.Stat(filepath.Join(c.dir.Kubernetes(), "go.mod")); err == nil {
+		return build.Programs(c.dir.Kubernetes())
+	}
+	return build.Programs(build.Own)
+}
+
+// SetKubernetes sets the newest patch of a minor version of Kubernetes, such as 1.32, for the cluster's folder.
+// Replacements are versions or folders of modules that have no version of their own for this patch.
+func (c *Cluster) SetKubernetes(ctx context.Context, minor string, replacements map[string]string) error {
+	version, err := build.WriteKubernetes(ctx, c.dir.Kubernetes(), minor, replacements)
+	if err != nil {
+		return err
+	}
+	c.say("the cluster in %s uses Kubernetes %s", c.dir, version)
+	return nil
 }
 
 // Builder returns the builder of this cluster's programs.

@@ -96,6 +96,9 @@ func (d Dir) Config(name string) string { return d.join("config", name) }
 // EtcdData returns etcd's data folder.
 func (d Dir) EtcdData() string { return d.join("etcd") }
 
+// Kubernetes returns the folder of the module that pins another version of Kubernetes, which `down` keeps.
+func (d Dir) Kubernetes() string { return d.join("kubernetes") }
+
 // ImageDir returns the folder of image archives, which `down` keeps.
 func (d Dir) ImageDir() string { return d.join("images") }
 
