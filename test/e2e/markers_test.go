@@ -114,7 +114,7 @@ func TestMarkerEdits(t *testing.T) {
 	edited("the handler", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
 		spec.Probes[0].Probe.ProbeHandler = httpGet(intstr.FromInt32(8080), "/ok")
 	}, hasCondition("test.dev/slow", corev1.ConditionFalse, "refused"))
-	s.podIs("target", hasCondition("test.dev/slow", corev1.ConditionTrue, "fine"))
+	s.podIs("target", hasCondition("test.dev/slow", corev1.ConditionTrue, "statuscode: 200"))
 	edited("the policy's keys", func(spec *appsv1alpha1.PodProbeMarkerSpec) {
 		spec.Probes[1].MarkerPolicy[0].Labels = map[string]string{"new-key": "true"}
 	}, hasLabel("new-key", "true"), lacksLabel("old-key"))
