@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -91,7 +90,7 @@ func unselectedPod(workload, replica int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: fmt.Sprintf("team-%d", workload/16), Name: fmt.Sprintf("%s-7d4f9c8b6f-%05d", name, replica),
-			GenerateName: name + "-7d4f9c8b6f-", UID: types.UID(uuid.NewUUID()), CreationTimestamp: now,
+			GenerateName: name + "-7d4f9c8b6f-", UID: uuid.NewUUID(), CreationTimestamp: now,
 			ResourceVersion: fmt.Sprint(123_456_789 + workload*100 + replica),
 			Labels: map[string]string{
 				"app.kubernetes.io/name": name, "app.kubernetes.io/instance": name, "pod-template-hash": "7d4f9c8b6f",
