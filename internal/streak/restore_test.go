@@ -85,7 +85,7 @@ func transitionsOf(e *streak.Evaluator, steps ...step) []string {
 }
 
 // FuzzRestore plays a script, restores the reported form of the state at its end, and checks
-// that the agent continues in the same run of the container and starts anew in another.
+// that the agent continues in the same run of the container and starts again in another.
 func FuzzRestore(f *testing.F) {
 	for _, seed := range []string{"\x03\x01", "\x03\x01\x03", "\x03\x01\x04\x03\x01", "\x03\x01\x06\x01", "\x03\x00\x00\x00\x03\x03"} {
 		f.Add([]byte(seed), false)

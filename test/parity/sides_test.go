@@ -101,7 +101,7 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 	}
 	target.Timeout = timeout
 	if target.HTTP != nil {
-		// What is published is decided by the marker, not by the evaluation.
+		// The marker decides what is published. The evaluation does not depend on it.
 		target.HTTP.PublishBody = true
 	}
 	// Only network probes are compared here.
