@@ -5,7 +5,6 @@ package api_test
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -111,12 +109,7 @@ func TestInvalidMarkersAfterCRDUpdate(t *testing.T) {
 	}
 	status := env.MergePatch(`{"status": {"observedGeneration": 1, "matchedPods": 2}}`)
 	err := old.Client.Status().Patch(t.Context(), bad.DeepCopy(), status)
-	if minorVersion(t, old) <= 32 {
-		// Kubernetes 1.32 validates the whole object when the status changes: see docs/install.md.
-		if !apierrors.IsInvalid(err) {
-			t.Errorf("write the status on Kubernetes 1.32: %v, want Invalid", err)
-		}
-	} else if err != nil {
+	if written := err == nil; written != old.WritesStatusOfInvalidObjects(t) {
 		t.Error("write the status:", err)
 	}
 
@@ -138,24 +131,6 @@ func TestInvalidMarkersAfterCRDUpdate(t *testing.T) {
 	if err := old.Client.Delete(t.Context(), bad.DeepCopy()); err != nil {
 		t.Error("delete the marker:", err)
 	}
-}
-
-// minorVersion returns the minor version of the API server, such as 36.
-func minorVersion(t *testing.T, e *env.Env) int {
-	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(e.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := client.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	minor, err := strconv.Atoi(strings.TrimSuffix(version.Minor, "+"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return minor
 }
 
 // replaceCRDs replaces the installed CRDs with Seamark's and waits until they are in effect.
