@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
@@ -69,7 +70,7 @@ func Fit(spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod, maxBytes int) (v1al
 	for _, pod := range pods {
 		f.created[string(pod.UID)] = pod.CreationTimestamp.Time
 	}
-	share := equalShare(demands, maxBytes)
+	share := fair.Share(demands, maxBytes)
 	f.left = make(map[string]map[string]bool)
 	f.short = make(map[probeKey]Shortage)
 	for namespace, demand := range demands {
@@ -115,7 +116,7 @@ func (f *fitter) restrict(namespace string, maxBytes int) {
 			return true
 		})
 	}
-	share := equalShare(demands, maxBytes)
+	share := fair.Share(demands, maxBytes)
 	room := make(map[string]int, len(demands))
 	for marker, demand := range demands {
 		room[marker] = min(demand, share)
@@ -188,20 +189,6 @@ func (f *fitter) shortages() []Shortage {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID.Marker, b.ID.Marker),
 			strings.Compare(a.ID.Probe, b.ID.Probe))
 	})
-}
-
-// equalShare divides the budget: everyone gets the smaller of the demand and the returned share,
-// and all of this together is at most the budget.
-func equalShare(demands map[string]int, budget int) int {
-	sorted := slices.Sorted(maps.Values(demands))
-	for i, demand := range sorted {
-		share := max(0, budget) / (len(sorted) - i)
-		if demand > share {
-			return share
-		}
-		budget -= demand
-	}
-	return math.MaxInt
 }
 
 // podSize returns the bytes that the pod takes of the budget.

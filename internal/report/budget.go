@@ -4,12 +4,10 @@
 package report
 
 import (
-	"maps"
-	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
@@ -70,7 +68,7 @@ func limitsOf(plan Plan, candidates [][]candidate, maxBytes int) limits {
 	if total <= free {
 		return nil
 	}
-	limited, share := limits{}, equalShare(demands, free)
+	limited, share := limits{}, fair.Share(demands, free)
 	for namespace, demand := range demands {
 		if demand > share {
 			limited[namespace] = limitWithin(messages[namespace], share)
@@ -92,20 +90,6 @@ func freeBytes(plan Plan, candidates [][]candidate, maxBytes int) int {
 		}
 	}
 	return free
-}
-
-// equalShare divides the budget: everyone gets the smaller of the demand and the returned share,
-// and all of this together is at most the budget.
-func equalShare(demands map[string]int, budget int) int {
-	sorted := slices.Sorted(maps.Values(demands))
-	for i, demand := range sorted {
-		share := max(0, budget) / (len(sorted) - i)
-		if demand > share {
-			return share
-		}
-		budget -= demand
-	}
-	return math.MaxInt
 }
 
 // limitWithin returns the largest step with which messages of these lengths are within the share.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/text"
@@ -52,7 +53,7 @@ func (d *decider) errors(plan Plan, budget int) (errs [][]v1alpha1.ContainerProb
 			demands[pod.Namespace] += encodedError(e)
 		}
 	}
-	share := equalShare(demands, budget)
+	share := fair.Share(demands, budget)
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		errs[i] = slices.DeleteFunc(errs[i], func(e v1alpha1.ContainerProbeError) bool {
