@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,6 +126,17 @@ func newBenchWith(t *testing.T, wrap func(*prober) probe.Prober) *bench {
 		b.Run(ctx)
 	}()
 	return b
+}
+
+// check compares the runs of each command and the transitions.
+func (b *bench) check(runs map[string][]string, changes []string) {
+	b.t.Helper()
+	if diff := cmp.Diff(runs, b.runs, cmpopts.EquateEmpty()); diff != "" {
+		b.t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(changes, b.changes, cmpopts.EquateEmpty()); diff != "" {
+		b.t.Errorf("changes (-want +got):\n%s", diff)
+	}
 }
 
 // stop stops the worker and returns how long that took.

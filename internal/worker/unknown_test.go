@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
@@ -83,15 +81,7 @@ func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 				b := newBench(t)
 				tc.play(b)
 				b.stop()
-				if tc.runs == nil {
-					tc.runs = map[string][]string{}
-				}
-				if diff := cmp.Diff(tc.runs, b.runs); diff != "" {
-					t.Errorf("runs (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(tc.changes, b.changes); diff != "" {
-					t.Errorf("changes (-want +got):\n%s", diff)
-				}
+				b.check(tc.runs, tc.changes)
 			})
 		})
 	}

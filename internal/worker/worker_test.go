@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -337,15 +336,7 @@ func TestWorker(t *testing.T) {
 				b := newBench(t)
 				tc.play(b)
 				b.stop()
-				if tc.runs == nil {
-					tc.runs = map[string][]string{}
-				}
-				if diff := cmp.Diff(tc.runs, b.runs); diff != "" {
-					t.Errorf("runs (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(tc.changes, b.changes); diff != "" {
-					t.Errorf("changes (-want +got):\n%s", diff)
-				}
+				b.check(tc.runs, tc.changes)
 				for name, most := range b.most {
 					if most > 1 {
 						t.Errorf("%d concurrent runs of %s, want 1", most, name)
