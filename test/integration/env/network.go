@@ -4,7 +4,11 @@
 package env
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"testing"
 
@@ -22,6 +26,25 @@ func FreeAddress(tb testing.TB) string {
 	}
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
+}
+
+// Get returns the status code and the body of the answer to a request, or the error.
+func Get(ctx context.Context, address, path string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return err.Error()
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
 // Kubeconfig writes the configuration to a temporary kubeconfig file and returns its path.

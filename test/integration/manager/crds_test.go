@@ -5,8 +5,6 @@ package manager_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +31,7 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	})
 	const both = "the API server does not serve version v1alpha1 of nodepodprobes.apps.kruise.io and podprobemarkers.apps.kruise.io: apply the CRDs of Seamark"
 	w.until("the manager waits", func(ctx context.Context) (string, error) {
-		if answer := answerOf(ctx, address, "/readyz"); answer != "503 crds: "+both+"\ncaches: not synced\n" {
+		if answer := env.Get(ctx, address, "/readyz"); answer != "503 crds: "+both+"\ncaches: not synced\n" {
 			return answer, nil
 		}
 		return "", nil
@@ -44,7 +42,7 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	(&fleet{world: w}).wait(watched)
 	after, err := own.Requests(t.Context())
 	w.must(err)
-	if answer := answerOf(t.Context(), address, "/healthz"); answer != "200 ok\n" {
+	if answer := env.Get(t.Context(), address, "/healthz"); answer != "200 ok\n" {
 		t.Errorf("/healthz: %q, want ok", answer)
 	}
 	if n := lines.count("Waiting for the CRDs"); n != 1 {
@@ -81,31 +79,12 @@ func TestManagerStopsWhileItWaitsForCRDs(t *testing.T) {
 		Config: own.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: address,
 	})
 	w.until("the manager waits", func(ctx context.Context) (string, error) {
-		if answer := answerOf(ctx, address, "/readyz"); !strings.HasPrefix(answer, "503") {
+		if answer := env.Get(ctx, address, "/readyz"); !strings.HasPrefix(answer, "503") {
 			return answer, nil
 		}
 		return "", nil
 	})
 	stop()
-}
-
-// answerOf returns the status code and body, or the error.
-func answerOf(ctx context.Context, address, path string) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return err.Error()
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err.Error()
-	}
-	return response.Status[:len("200")] + " " + string(body)
 }
 
 // logged collects the lines of a log.

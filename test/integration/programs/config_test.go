@@ -126,7 +126,7 @@ func TestGateOff(t *testing.T) {
 	health := env.FreeAddress(t)
 	off := startManager(t, "featureGates: {PodProbeMarkerGate: false}", "--health-probe-bind-address="+health)
 	await.Until(t, "the manager is ready", func(ctx context.Context) (string, error) {
-		if answer := get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
+		if answer := env.Get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
 			return "answer: " + answer, nil
 		}
 		return "", nil
@@ -156,16 +156,16 @@ func TestProfiles(t *testing.T) {
 		"--node-name=profiled", "--pprof-bind-address="+agent, "--metrics-bind-address="+metrics)
 	for _, address := range []string{manager, agent} {
 		await.Until(t, address+" serves profiles", func(ctx context.Context) (string, error) {
-			if answer := get(ctx, address, "/debug/pprof/goroutine?debug=1"); !strings.HasPrefix(answer, "200") || !strings.Contains(answer, "goroutine profile:") {
+			if answer := env.Get(ctx, address, "/debug/pprof/goroutine?debug=1"); !strings.HasPrefix(answer, "200") || !strings.Contains(answer, "goroutine profile:") {
 				return "answer: " + answer, nil
 			}
 			return "", nil
 		})
-		if answer := get(t.Context(), address, "/metrics"); !strings.HasPrefix(answer, "404") {
+		if answer := env.Get(t.Context(), address, "/metrics"); !strings.HasPrefix(answer, "404") {
 			t.Errorf("/metrics at the address of the profiles: %s", answer)
 		}
 	}
-	if answer := get(t.Context(), metrics, "/debug/pprof/"); !strings.HasPrefix(answer, "404") {
+	if answer := env.Get(t.Context(), metrics, "/debug/pprof/"); !strings.HasPrefix(answer, "404") {
 		t.Errorf("profiles at the address of the metrics: %s", answer)
 	}
 }

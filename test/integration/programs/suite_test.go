@@ -7,10 +7,7 @@
 package programs_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,23 +120,4 @@ func (p *program) logged(expression string) []string {
 		}
 	}
 	return found
-}
-
-// get returns the status and the body, or the error.
-func get(ctx context.Context, address, path string) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return err.Error()
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err.Error()
-	}
-	return response.Status + " " + string(body)
 }
