@@ -269,13 +269,17 @@ func TestSamePlan(t *testing.T) {
 			after: base().Annotation("kubernetes.io/config.mirror", "h").Annotation("kubernetes.io/config.hash", "h").Build(),
 		},
 	}
-	markers := compile(t, builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := plan.SamePlan(base().Build(), tc.after, func() []*plan.Marker { return markers })
-			if got != tc.same {
-				t.Errorf("SamePlan = %t, want %t", got, tc.same)
-			}
-		})
+	marker := func() *builders.MarkerBuilder { return builders.Marker("ns", "web").Probe(builders.Probe("p")) }
+	for deletion, markers := range map[string][]*plan.Marker{
+		"": compile(t, marker().Build()), ", marker is being deleted": compile(t, marker().Deleting().Build()),
+	} {
+		for name, tc := range cases {
+			t.Run(name+deletion, func(t *testing.T) {
+				got := plan.SamePlan(base().Build(), tc.after, func() []*plan.Marker { return markers })
+				if got != tc.same {
+					t.Errorf("SamePlan = %t, want %t", got, tc.same)
+				}
+			})
+		}
 	}
 }
