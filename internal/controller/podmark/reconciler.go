@@ -24,7 +24,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
-// recheck is the delay before a pod is checked again whose cached version was too old.
+// recheck is the delay before a pod is checked again whose cached version was too old. The check
+// makes no request as long as the cache has the same version.
 const recheck = 50 * time.Millisecond
 
 // Pods writes marks, as apply.Pods does.
@@ -62,6 +63,7 @@ type Reconciler struct {
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
 	limits   *limits
 	refused  *refusals
+	outdated *outdatedPods
 }
 
 // New returns a Reconciler.
@@ -73,6 +75,7 @@ func New(options Options) *Reconciler {
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
 		limits:   newLimits(),
 		refused:  newRefusals(),
+		outdated: newOutdatedPods(),
 	}
 }
 
@@ -87,6 +90,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if pod == nil {
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
+	}
+	if r.outdated.has(request.NamespacedName, pod.ResourceVersion) {
+		if reported {
+			r.arrivals.note(request.NamespacedName, arrived)
+		}
+		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	change, err := r.compare(ctx, pod)
 	if err != nil {
@@ -107,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if reported {
 			r.arrivals.note(request.NamespacedName, arrived)
 		}
-		return outdated(err)
+		return r.outdatedOr(pod, err)
 	}
 	if reported {
 		r.Metrics.Marked(r.Now().Sub(arrived))
@@ -129,13 +138,15 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.recent.Forget(pod)
 	r.limits.forget(pod)
 	r.refused.forget(pod)
+	r.outdated.forget(pod)
 	r.Refusals.Note(pod, nil)
 	r.Problems.Set(pod, nil)
 }
 
-// outdated turns a stale-cache conflict into a requeue.
-func outdated(err error) (reconcile.Result, error) {
+// outdatedOr turns a stale-cache conflict into a requeue.
+func (r *Reconciler) outdatedOr(pod *corev1.Pod, err error) (reconcile.Result, error) {
 	if errors.Is(err, apply.ErrOutdated) {
+		r.outdated.note(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return reconcile.Result{}, err

@@ -176,10 +176,29 @@ func TestConflictIsRequeued(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").
 		Updated("kruise-manager", "status", `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`).Build()
-	r := reconciler(t, &recorded{err: apply.ErrOutdated}, marker, pod, reported("uid-a", "Failed"))
-	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
-	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("%v, %v; want a requeue and no error", result, err)
+	pods := &recorded{err: apply.ErrOutdated}
+	r := reconciler(t, pods, marker, pod, reported("uid-a", "Failed"))
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	reconcileAgain := func(writes int) {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil || result.RequeueAfter <= 0 {
+			t.Errorf("%v, %v; want a requeue and no error", result, err)
+		}
+		if len(pods.removed) != writes {
+			t.Errorf("%d writes, want %d", len(pods.removed), writes)
+		}
+	}
+	reconcileAgain(1)
+	// As long as the cache has the same version, a write cannot succeed.
+	reconcileAgain(1)
+	if err := r.Reader.Client.(client.Client).Update(t.Context(), pod.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	reconcileAgain(2)
+	r.forget(key)
+	if len(r.outdated.versions) > 0 {
+		t.Error("the outdated version of a deleted pod is kept")
 	}
 }
 
