@@ -82,6 +82,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
 			key := client.ObjectKeyFromObject(e.ObjectNew)
+			if e.ObjectOld.UID != e.ObjectNew.UID {
+				r.forget(key)
+			}
 			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
@@ -93,9 +96,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				controller.Enqueue(q, key)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], _ controller.Queue) {
-			r.arrivals.take(client.ObjectKeyFromObject(e.Object))
-			r.forget(client.ObjectKeyFromObject(e.Object))
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+			key := client.ObjectKeyFromObject(e.Object)
+			r.arrivals.take(key)
+			r.forget(key)
+			// A reconcile that runs now may remember the pod again. The next one forgets it.
+			controller.Enqueue(q, key)
 		},
 	}
 }

@@ -8,12 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -45,6 +47,48 @@ func TestNewPods(t *testing.T) {
 				t.Errorf("enqueued: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A deletion is handled while a reconcile of the pod runs, which then remembers the pod again.
+func TestDeletedPodIsForgotten(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	r := reconciler(t, &recorded{})
+	r.podEvents().Delete(t.Context(), event.TypedDeleteEvent[*corev1.Pod]{Object: builders.Pod("ns", "a").Build()}, q)
+	r.limits.wait(key, r.Now(), func() []string { return nil })
+	r.outdated.note(key, "1")
+	r.refused.remember(key, refused{uid: "uid-a"})
+	r.recent.Wrote(key, "uid-a", "1", nil)
+	r.Problems.Set(key, map[string]controller.MarkProblem{"web": {Limited: true}})
+	for range q.Len() {
+		request, _ := q.Get()
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		q.Done(request)
+	}
+	if len(r.limits.by)+len(r.outdated.versions)+len(r.refused.by) > 0 {
+		t.Error("a deleted pod is remembered")
+	}
+	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
+		t.Errorf("problems %v of a deleted pod remain", found)
+	}
+}
+
+// The cache can miss the deletion of a pod that is recreated under the same name.
+func TestReplacedPodHasALimitOfItsOwn(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	r := reconciler(t, &recorded{})
+	r.limits.wait(key, r.Now(), func() []string { return nil })
+	before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
+	after.UID = "uid-b"
+	r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: before, ObjectNew: after}, q)
+	if len(r.limits.by) > 0 {
+		t.Error("the new pod has the limit of the old one")
 	}
 }
 
