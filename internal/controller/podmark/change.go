@@ -18,8 +18,10 @@ type change struct {
 	// owned are Seamark's marks on the pod. all are those that it should have. desired are all
 	// without those of the refused probes.
 	owned, all, desired mark.Marks
-	// leftover are keys to remove that other managers own.
-	leftover []mark.Key
+	// leftover are keys to remove that other managers own. kept are those of them that the API
+	// server does not let Seamark remove, for the reason.
+	leftover, kept []mark.Key
+	reason         error
 	// claims are the probes that the marks belong to. order are the planned probes.
 	claims mark.Claims
 	order  []plan.PlannedProbe
@@ -89,4 +91,15 @@ func (c change) ids() []probeid.ID {
 		ids = append(ids, probe.ID)
 	}
 	return ids
+}
+
+// keptBy returns the probes that declare the kept keys, with the reason.
+func (c change) keptBy() []mark.Refusal {
+	var refusals []mark.Refusal
+	for _, key := range c.kept {
+		if probe, declared := c.claims[key]; declared {
+			refusals = append(refusals, mark.Refusal{Probe: probe, Reason: c.reason})
+		}
+	}
+	return refusals
 }

@@ -9,6 +9,7 @@ package podmark
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,15 +172,17 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
+	last := r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims)
 	change := change{
 		owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
-		refused: r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims),
+		refused: last.probes, kept: last.kept, reason: last.reason,
 	}
 	if len(change.refused) > 0 {
 		change.desired = all.Without(claims, probesOf(change.refused))
 	}
 	if !unseen {
-		change.leftover = v.Leftover(owned, all)
+		isKept := func(key mark.Key) bool { return slices.Contains(last.kept, key) }
+		change.leftover = slices.DeleteFunc(v.Leftover(owned, all), isKept)
 	}
 	return change, nil
 }

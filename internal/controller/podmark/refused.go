@@ -23,9 +23,9 @@ func isRefusal(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// refusals remembers the pods for which the API server refuses the marks of some probes. As
-// long as neither the pod nor its marks change, they are not tried again. It is safe for
-// concurrent use.
+// refusals remembers the pods for which the API server refuses the marks of some probes, or the
+// removal of keys. As long as neither the pod nor its marks change, they are not tried again. It
+// is safe for concurrent use.
 type refusals struct {
 	mu sync.Mutex
 	by map[types.NamespacedName]refused
@@ -40,27 +40,30 @@ type refused struct {
 	desired mark.Marks
 	claims  mark.Claims
 	probes  []mark.Refusal
+	// kept are the keys whose removal is refused for the reason.
+	kept   []mark.Key
+	reason error
 }
 
 func newRefusals() *refusals {
 	return &refusals{by: make(map[types.NamespacedName]refused)}
 }
 
-// of returns the refused probes of the pod with the UID and the resource version, if the desired
-// marks are still the same. Otherwise it forgets them.
-func (r *refusals) of(pod types.NamespacedName, uid types.UID, version string, desired mark.Marks, claims mark.Claims) []mark.Refusal {
+// of returns what is refused for the pod with the UID and the resource version, if the desired
+// marks are still the same. Otherwise it forgets the pod.
+func (r *refusals) of(pod types.NamespacedName, uid types.UID, version string, desired mark.Marks, claims mark.Claims) refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, found := r.by[pod]
 	if !found {
-		return nil
+		return refused{}
 	}
 	order, err := resourceversion.CompareResourceVersion(version, last.version)
 	if err == nil && order <= 0 && last.uid == uid && last.desired.Equal(desired) && maps.Equal(last.claims, claims) {
-		return last.probes
+		return last
 	}
 	delete(r.by, pod)
-	return nil
+	return refused{}
 }
 
 func (r *refusals) remember(pod types.NamespacedName, last refused) {

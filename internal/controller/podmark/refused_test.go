@@ -27,9 +27,10 @@ import (
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
-// strict refuses annotations with the value "bad", and everything if closed.
+// strict refuses annotations with the value "bad", removals if fixed, and everything if closed.
 type strict struct {
 	closed  bool
+	fixed   bool
 	tries   int
 	written []string
 	version int
@@ -66,7 +67,13 @@ func (s *strict) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (stri
 	return strconv.Itoa(1000 + s.version), nil
 }
 
-func (s *strict) Remove(context.Context, *corev1.Pod, []mark.Key) (string, error) { return "1", nil }
+func (s *strict) Remove(context.Context, *corev1.Pod, []mark.Key) (string, error) {
+	s.tries++
+	if s.fixed || s.closed {
+		return "", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("protected"))
+	}
+	return "1", nil
+}
 
 func TestRefusedMarksAreOmitted(t *testing.T) {
 	marker := func(value string) *v1alpha1.PodProbeMarker {
@@ -118,6 +125,38 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 	}
 	if len(problems()) > 0 {
 		t.Errorf("problems %v remain", problems())
+	}
+}
+
+// The template has a label that an admission policy protects. It stays, and all other marks are
+// written.
+func TestRefusedRemovalBlocksNoMark(t *testing.T) {
+	marker := builders.Marker("ns", "web").
+		Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true").Label(v1alpha1.ProbeFailed, "sick", "true")).Build()
+	pod := builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").
+		Updated("kube-controller-manager", "", `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`).Build()
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	server := &strict{fixed: true}
+	r := reconciler(t, server, marker, pod, reported("uid-a", "Failed"))
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"label sick=true"}, server.written); diff != "" {
+		t.Errorf("marks written (-want +got):\n%s", diff)
+	}
+	if problem := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"]; problem.Refused["p"] == "" {
+		t.Errorf("problem %v, want the refused removal", problem)
+	}
+	if server.tries != 3 {
+		t.Errorf("%d requests, want one each for the removal, a dry run and the marks", server.tries)
+	}
+
+	server = &strict{closed: true}
+	r = reconciler(t, server, marker, pod, reported("uid-a", "Failed"))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v, want that of an API server that refuses every write", err)
 	}
 }
 

@@ -6,6 +6,7 @@ package podmark
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 		p.Limited = true
 		problems[marker] = p
 	}
-	for _, refusal := range change.refused {
+	for _, refusal := range append(slices.Clip(change.refused), change.keptBy()...) {
 		p := problem(refusal.Probe.Marker)
 		if p.Refused == nil {
 			p.Refused = make(map[string]string)
@@ -70,10 +71,7 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 // the change as written.
 func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) (change, error) {
 	key := client.ObjectKeyFromObject(pod)
-	version, err := r.write(ctx, pod, change)
-	if isRefusal(err) {
-		version, change, err = r.writeAccepted(ctx, pod, change, err)
-	}
+	version, change, err := r.write(ctx, pod, change)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		r.forget(key)
@@ -87,9 +85,10 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 		return change, err
 	}
 	r.Refusals.Note(key, nil)
-	if len(change.refused) > 0 {
+	if len(change.refused) > 0 || len(change.kept) > 0 {
 		r.refused.remember(key, refused{
-			uid: pod.UID, version: version, desired: change.all, claims: change.claims, probes: change.refused,
+			uid: pod.UID, version: version, desired: change.all, claims: change.claims,
+			probes: change.refused, kept: change.kept, reason: change.reason,
 		})
 	}
 	if change.isEmpty() {
@@ -101,10 +100,42 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 	return change, nil
 }
 
+// write removes the leftover keys before it applies the marks, because an apply also drops
+// Seamark's ownership, which identifies them. It returns the pod's resource version and the change
+// as written.
+func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (string, change, error) {
+	version := pod.ResourceVersion
+	if len(change.leftover) > 0 {
+		removed, err := r.Pods.Remove(ctx, pod, change.leftover)
+		switch {
+		case isRefusal(err):
+			if denied := r.Pods.Try(ctx, pod, change.owned); denied != nil {
+				return "", change, denied
+			}
+			r.Metrics.MarksApplied(metrics.MarkRefused)
+			log.FromContext(ctx).Info("API server refused removal of marks", "marks", names(change.leftover), "reason", controller.Reason(err))
+			change.kept, change.reason, change.leftover = append(slices.Clip(change.kept), change.leftover...), err, nil
+		case err != nil:
+			return "", change, err
+		default:
+			version = removed
+			log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
+		}
+	}
+	if change.desired.Equal(change.owned) {
+		return version, change, nil
+	}
+	applied, err := r.Pods.Marks(ctx, pod, change.desired)
+	if isRefusal(err) {
+		return r.writeAccepted(ctx, pod, change, version, err)
+	}
+	return applied, change, err
+}
+
 // writeAccepted finds the probes whose marks the API server refuses for the reason, and applies
 // the marks of the others. The marks of a refused probe are removed, because they do not match
-// its state.
-func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, reason error) (string, change, error) {
+// its state. The version is returned if nothing is written.
+func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, version string, reason error) (string, change, error) {
 	accepted, refused, err := mark.Accepted(change.all, change.claims, change.ids(), reason, func(marks mark.Marks) (error, error) {
 		err := r.Pods.Try(ctx, pod, marks)
 		if isRefusal(err) {
@@ -119,26 +150,10 @@ func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change 
 	for _, refusal := range refused {
 		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
 	}
-	change.desired, change.refused, change.leftover = accepted, refused, nil
-	if change.isEmpty() {
-		return pod.ResourceVersion, change, nil
-	}
-	version, err := r.Pods.Marks(ctx, pod, accepted)
-	return version, change, err
-}
-
-// write removes the leftover keys before it applies the marks, because an apply also drops
-// Seamark's ownership, which identifies them.
-func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) (version string, err error) {
-	if len(change.leftover) > 0 {
-		version, err = r.Pods.Remove(ctx, pod, change.leftover)
-		if err != nil {
-			return "", err
-		}
-		log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
-	}
+	change.desired, change.refused = accepted, refused
 	if change.desired.Equal(change.owned) {
-		return version, nil
+		return version, change, nil
 	}
-	return r.Pods.Marks(ctx, pod, change.desired)
+	version, err = r.Pods.Marks(ctx, pod, accepted)
+	return version, change, err
 }
