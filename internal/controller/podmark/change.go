@@ -4,7 +4,10 @@
 package podmark
 
 import (
+	"time"
+
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -25,8 +28,11 @@ type change struct {
 	// claims are the probes that the marks belong to. order are the planned probes.
 	claims mark.Claims
 	order  []plan.PlannedProbe
-	// refused are the probes whose marks the API server does not accept.
-	refused []mark.Refusal
+	// refused are the probes whose marks the API server does not accept. searched and repeated
+	// are when and whether they were found by a search for this change.
+	refused  []mark.Refusal
+	searched time.Time
+	repeated bool
 	// markers are those of the pod's namespace.
 	markers []*plan.Marker
 }
@@ -102,4 +108,13 @@ func (c change) keptBy() []mark.Refusal {
 		}
 	}
 	return refusals
+}
+
+// refusal returns what to remember about the refused part of the change, which was written to the
+// pod with the UID and led to the resource version.
+func (c change) refusal(uid types.UID, version string) refused {
+	return refused{
+		uid: uid, version: version, desired: c.all, claims: c.claims,
+		probes: c.refused, kept: c.kept, reason: c.reason, searched: c.searched, repeated: c.repeated,
+	}
 }

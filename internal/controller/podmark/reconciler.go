@@ -127,10 +127,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // settle records that the pod has the marks of the change. If the writes to the pod are limited,
-// the pod is checked again when they may no longer be.
+// the pod is checked again when they may no longer be, and if marks are refused without a search,
+// when a search is due.
 func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.Result {
-	rest := r.limits.settled(pod, r.Now())
+	now := r.Now()
+	rest := r.limits.settled(pod, now)
+	last := change.refusal("", "")
+	if last.isEmpty() {
+		r.refused.forget(pod)
+	}
 	r.publish(pod, change)
+	if due := last.due(now); rest == 0 || due > 0 && due < rest {
+		rest = due
+	}
 	return reconcile.Result{RequeueAfter: rest}
 }
 
@@ -172,10 +181,10 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
-	last := r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims)
+	last := r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims, r.Now())
 	change := change{
 		owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
-		refused: last.probes, kept: last.kept, reason: last.reason,
+		refused: last.probes, kept: last.kept, reason: last.reason, searched: last.searched, repeated: last.repeated,
 	}
 	if len(change.refused) > 0 {
 		change.desired = all.Without(claims, probesOf(change.refused))

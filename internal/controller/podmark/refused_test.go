@@ -128,6 +128,64 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 	}
 }
 
+// Every change of the pod may make room for the refused marks, but not every change is worth a
+// search, which takes many requests.
+func TestRefusedMarksAreSearchedRarely(t *testing.T) {
+	marker := builders.Marker("ns", "web")
+	npp := reported("uid-a", "Succeeded")
+	for _, name := range []string{"p", "q", "r", "s", "t", "u"} {
+		value := map[bool]string{true: "good", false: "bad"}[name < "r"]
+		marker.Probe(builders.Probe(name).Annotation(v1alpha1.ProbeSucceeded, name, value))
+		npp.Status.PodProbeStatuses[0].ProbeStates = append(npp.Status.PodProbeStatuses[0].ProbeStates,
+			v1alpha1.ContainerProbeState{Name: "web#" + name, State: v1alpha1.ProbeSucceeded})
+	}
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	server := &strict{}
+	r := reconciler(t, server)
+	now := time.Unix(1_700_000_000, 0)
+	r.Now = func() time.Time { return now }
+	requests := func(after time.Duration, version string) (int, time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		pod := builders.Pod("ns", "a").Label("app", "game").Annotation("p", "good").Annotation("q", "good").
+			ManagedFields("seamark", "status", `{"f:metadata":{"f:annotations":{"f:p":{},"f:q":{}}}}`).Build()
+		pod.ResourceVersion = version
+		r.Reader.Client = fakeapi.Client(t, marker.Build(), pod, npp).WithReturnManagedFields().Build()
+		tries := server.tries
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := len(r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Refused); found != 4 {
+			t.Errorf("%d refused probes are reported, want 4", found)
+		}
+		return server.tries - tries, result.RequeueAfter
+	}
+
+	search, again := requests(0, "1")
+	if search <= 4 || again != 0 {
+		t.Errorf("first search: %d requests, again after %s", search, again)
+	}
+	for _, step := range []struct {
+		name     string
+		after    time.Duration
+		version  string
+		requests int
+		again    time.Duration
+	}{
+		{name: "same pod", after: 10 * time.Second, version: "1"},
+		{name: "changed pod", after: 10 * time.Second, version: "2", requests: 2, again: 10 * time.Second},
+		{name: "same pod again", after: 4 * time.Second, version: "2", again: 6 * time.Second},
+		{name: "search is due", after: 6 * time.Second, version: "2", requests: search},
+		{name: "same pod after the search", after: time.Hour, version: "2"},
+		{name: "changed pod long after the search", after: time.Hour, version: "3", requests: search},
+	} {
+		if n, again := requests(step.after, step.version); n != step.requests || again != step.again {
+			t.Errorf("%s: %d requests, again after %s; want %d and %s", step.name, n, again, step.requests, step.again)
+		}
+	}
+}
+
 // The template has a label that an admission policy protects. It stays, and all other marks are
 // written.
 func TestRefusedRemovalBlocksNoMark(t *testing.T) {

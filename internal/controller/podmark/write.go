@@ -85,11 +85,8 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 		return change, err
 	}
 	r.Refusals.Note(key, nil)
-	if len(change.refused) > 0 || len(change.kept) > 0 {
-		r.refused.remember(key, refused{
-			uid: pod.UID, version: version, desired: change.all, claims: change.claims,
-			probes: change.refused, kept: change.kept, reason: change.reason,
-		})
+	if last := change.refusal(pod.UID, version); !last.isEmpty() {
+		r.refused.remember(key, last)
 	}
 	if change.isEmpty() {
 		return change, nil
@@ -136,24 +133,47 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 // the marks of the others. The marks of a refused probe are removed, because they do not match
 // its state. The version is returned if nothing is written.
 func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, version string, reason error) (string, change, error) {
-	accepted, refused, err := mark.Accepted(change.all, change.claims, change.ids(), reason, func(marks mark.Marks) (error, error) {
+	try := func(marks mark.Marks) (error, error) {
 		err := r.Pods.Try(ctx, pod, marks)
 		if isRefusal(err) {
 			return err, nil
 		}
 		return nil, err
-	})
+	}
+	change, err := r.accepted(pod, change, reason, try)
 	if err != nil {
 		return "", change, err
 	}
 	r.Metrics.MarksApplied(metrics.MarkRefused)
-	for _, refusal := range refused {
+	for _, refusal := range change.refused {
 		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
 	}
-	change.desired, change.refused = accepted, refused
 	if change.desired.Equal(change.owned) {
 		return version, change, nil
 	}
-	version, err = r.Pods.Marks(ctx, pod, accepted)
+	version, err = r.Pods.Marks(ctx, pod, change.desired)
 	return version, change, err
+}
+
+// accepted returns the change without the marks of the refused probes. Soon after a search, it
+// tries to omit the same probes before it searches again, because a search takes many requests.
+func (r *Reconciler) accepted(pod *corev1.Pod, change change, reason error, try mark.Try) (change, error) {
+	now := r.Now()
+	if last, searched := r.refused.recent(client.ObjectKeyFromObject(pod), pod.UID, change.all, change.claims, now); len(last) > 0 {
+		desired := change.all.Without(change.claims, probesOf(last))
+		refusal, err := try(desired)
+		if err != nil {
+			return change, err
+		}
+		if refusal == nil {
+			change.desired, change.refused, change.searched, change.repeated = desired, last, searched, true
+			return change, nil
+		}
+	}
+	desired, refused, err := mark.Accepted(change.all, change.claims, change.ids(), reason, try)
+	if err != nil {
+		return change, err
+	}
+	change.desired, change.refused, change.searched, change.repeated = desired, refused, now, false
+	return change, nil
 }
