@@ -3,8 +3,8 @@
 
 // Package apply writes the controllers' decisions: marks to pods, plans to NodePodProbes,
 // status and finalizers to markers. Each write is one request that contains only fields that
-// Seamark owns, except the removal of OpenKruise's marks. Recent prevents repeated writes until
-// the cache has the last one.
+// Seamark owns, except the removal of marks that other managers set too. Recent prevents repeated
+// writes until the cache has the last one.
 package apply
 
 import (
