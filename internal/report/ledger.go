@@ -102,11 +102,14 @@ func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger 
 func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 
 // MessageDue returns when a changed message of a probe may be reported while the state stays
-// the same: when its bucket has a token. If the state has changed and changed back since the last report, at transition,
-// the message is due immediately: within a second, reported times do not show the change.
+// the same: when its bucket has a token. If the state has changed and changed back since the
+// last report, at transition, the message is due immediately: within a second, reported times
+// do not show the change. The reported transition is never newer than the report, although a
+// wall clock that was set back before an agent restart makes it look so.
 func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
-	m := l.messages[entryOfKey(key)]
-	if transition.After(m.at) {
+	id := entryOfKey(key)
+	m := l.messages[id]
+	if transition.After(m.at) && !transition.Equal(l.entries[id].LastTransitionTime.Time) {
 		return time.Time{}
 	}
 	return m.tokens.due()

@@ -143,3 +143,23 @@ func TestMessageTokensOfEachProbe(t *testing.T) {
 		t.Errorf("Write = %t, Next = %s, messages (-want +got):\n%s", decision.Write, decision.Next, diff)
 	}
 }
+
+// TestMessageTokensAfterClockWasSetBack covers an agent that restarts after the wall clock was set
+// back: the reported transition is in the future. A counter still costs one report per minute.
+func TestMessageTokensAfterClockWasSetBack(t *testing.T) {
+	stored := status(podStatus("a", entry("m#p", succeeded, "before", 3600, 3600)))
+	ledger, states := report.Read(stored), report.Restore(onePlan(), stored)
+	writes := 0
+	for i := range 300 {
+		now, state := at(float64(i)), states[key(t, "a", "m#p")]
+		state.Message, state.LastProbe = fmt.Sprint(i), now
+		states[key(t, "a", "m#p")] = state
+		if decision := report.Decide(now, onePlan(), ledger, states); decision.Write {
+			ledger = ledger.Wrote(now, decision.Status)
+			writes++
+		}
+	}
+	if writes != 7 {
+		t.Errorf("%d reports in 5 minutes, want 3 at once and 4 more", writes)
+	}
+}
