@@ -21,7 +21,9 @@ const (
 // without a result has no state while its container runs.
 func (e *Evaluator) ContainerChanged(now time.Time, c ContainerRun) (Transition, bool) {
 	fresh := e.isFresh(now, c)
-	resumed, continued := e.restored || e.container.ID == "", e.restored && !fresh && e.state.State != ""
+	resumed := e.restored || e.container.ID == ""
+	// A run without a result gets its first one immediately, also after an agent restart.
+	continued := e.restored && !fresh && e.state.State != "" && e.state.State != v1alpha1.ProbeUnknown
 	e.container, e.restored, e.moved = c, false, false
 	e.state.ContainerID = ShortID(c.ID)
 	if fresh {

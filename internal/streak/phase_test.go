@@ -50,6 +50,7 @@ func TestPhase(t *testing.T) {
 		"process started during a period": {origin: -7, offset: 0.1, steps: []step{running(0, "a", 0)}, want: seconds(0, 11, 21)},
 		"process started after the phase": {origin: -3.25, offset: 0.1, steps: []step{running(0, "a", 0)}, want: seconds(0, 11, 21)},
 		"restored state":                  {offset: 0.5, start: reported(succeeded), steps: []step{running(0, "a", -900)}, want: seconds(5, 15, 25)},
+		"restored state without a result": {offset: 0.5, start: reported(unknown), steps: []step{running(0, "a", -900)}, want: seconds(0, 12.5)},
 		"restored state, new container":   {offset: 0.1, start: reported(succeeded), steps: []step{running(2, "b", 1)}, want: seconds(2, 16.5)},
 		"container restart":               {offset: 0.1, steps: []step{running(0, "a", 0), running(3, "b", 3)}, want: seconds(3, 17, 29, 40, 51, 61)},
 		"edit":                            {offset: 0.1, steps: []step{running(0, "a", 0), edited(4, kubernetes())}, want: seconds(4, 17.5)},

@@ -128,8 +128,8 @@ func New(policy Policy, phase Phase) *Evaluator {
 }
 
 // Restore returns the evaluator of a probe whose state was reported before an agent
-// restart. The probe keeps the state until its first transition. It continues in its phase,
-// because it has a state already.
+// restart. The probe keeps the state until its first transition. It continues in its phase
+// if the state is that of a result.
 func Restore(policy Policy, phase Phase, state State) *Evaluator {
 	return &Evaluator{policy: policy, phase: phase, state: state, restored: state.State != "" || state.Problem.Reason != ""}
 }

@@ -131,8 +131,8 @@ func New(options Options) *Worker {
 }
 
 // SetPlan replaces the plan. Probes that are also in the previous plan keep their states,
-// and edits take effect immediately. Probes without a state start immediately; then, and
-// with a restored state, they run in their phase. When the plan is in force and the sink has
+// and edits take effect immediately. Probes without a result start immediately; then, and
+// with a restored result, they run in their phase. When the plan is in force and the sink has
 // received all changes, the loop calls inForce.
 func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 	w.inbox.Post(func(now time.Time) {
