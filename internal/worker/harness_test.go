@@ -71,6 +71,8 @@ type bench struct {
 	// problems are the changes of problems, troubled the present ones by probe.
 	problems []string
 	troubled map[string]v1alpha1.ProbeErrorReason
+	// state is the newest state of any probe.
+	state streak.State
 }
 
 // ProbeChanged records transitions: time, name and states.
@@ -80,6 +82,7 @@ func (b *bench) ProbeChanged(change worker.Change) {
 		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
 	}
 	b.problem(change)
+	b.state = state
 	if transition == nil {
 		return
 	}

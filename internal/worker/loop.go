@@ -196,6 +196,7 @@ func (l *loop) resolve(now time.Time, e *entry) {
 	if l.unknown[key.ContainerKey] {
 		return
 	}
+	state := e.evaluator.State()
 	var transition streak.Transition
 	var changed bool
 	if c, found := l.containers[key.ContainerKey]; found {
@@ -206,8 +207,12 @@ func (l *loop) resolve(now time.Time, e *entry) {
 	if after := e.evaluator.Container(); after.ID != before.ID || after.Running != before.Running {
 		l.discard(key)
 	}
-	if changed {
+	switch {
+	case changed:
 		l.announce(e, &transition)
+	case e.evaluator.State() != state:
+		// The state belongs to another run of the container, which the report must contain.
+		l.announce(e, nil)
 	}
 	l.enqueue(e)
 }
