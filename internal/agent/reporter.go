@@ -115,7 +115,9 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
 	}
 	if before.Problem != change.State.Problem {
-		r.wakeBy(now)
+		// Problems may change with every run. Most of these decisions cause no write, so that
+		// the time between two writes does not limit them.
+		r.wakeBy(now.Add(r.interval))
 	}
 }
 

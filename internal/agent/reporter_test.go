@@ -74,7 +74,7 @@ func TestReporter(t *testing.T) {
 				"0s wrote 1:",
 				"4s wrote 1: m#p!CannotRun(not found)", "4s event m#p KruiseProbeError",
 				"1h0m4s event m#p KruiseProbeError",
-				"2h0m1s wrote 1:",
+				"2h0m1.1s wrote 1:",
 			},
 		},
 		"error that ends with the container": {
@@ -303,5 +303,25 @@ func TestRestartCausesNoWrite(t *testing.T) {
 		if len(after.log) > 0 {
 			t.Errorf("log after the restart = %v, want none", after.log)
 		}
+	})
+}
+
+// TestDecisionsOnProblemsAreLimited checks that problems that change with every run wait for a
+// common decision.
+func TestDecisionsOnProblemsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nodePlan())
+		h.putInForce()
+		pass(time.Second)
+		start := time.Now()
+		for i := range 9 {
+			h.trouble("p", strconv.Itoa(i))
+			synctest.Wait()
+			if next := h.next(); !next.Equal(start.Add(h.interval)) {
+				t.Fatalf("problem %d: next decision after %s, want %s", i, next.Sub(start), h.interval)
+			}
+			pass(h.interval / 10)
+		}
+		h.stop()
 	})
 }
