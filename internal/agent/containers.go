@@ -35,14 +35,18 @@ type containers struct {
 
 	// mu also orders the calls of the runner.
 	mu sync.Mutex
-	// known are the containers in the runtime.
-	known map[probeid.ContainerKey]cri.Instance
+	// known are the containers that the runtime has described, and unknowns those that it cannot
+	// describe now.
+	known    map[probeid.ContainerKey]cri.Instance
+	unknowns map[probeid.ContainerKey]bool
 	// mirrors are the UIDs of the planned mirror pods.
 	mirrors map[runtimePod]types.UID
 }
 
 func newContainers(runner containerRunner) *containers {
-	return &containers{runner: runner, known: map[probeid.ContainerKey]cri.Instance{}}
+	return &containers{
+		runner: runner, known: map[probeid.ContainerKey]cri.Instance{}, unknowns: map[probeid.ContainerKey]bool{},
+	}
 }
 
 // Follow passes the containers of the plan's static pods to the runner. forget removes those of
@@ -68,6 +72,18 @@ func (c *containers) Follow(pods []v1alpha1.PodProbe) (forget func()) {
 			gone = append(gone, mirrored(instance.ContainerKey, was))
 		}
 	}
+	for key := range c.unknowns {
+		for pod, is := range c.mirrors {
+			if pod.uid == key.PodUID && before[pod] != is {
+				c.runner.ContainerUnknown(mirrored(key, is))
+			}
+		}
+		for pod, was := range before {
+			if pod.uid == key.PodUID && c.mirrors[pod] != was {
+				gone = append(gone, mirrored(key, was))
+			}
+		}
+	}
 	return func() {
 		for _, key := range gone {
 			c.runner.ContainerGone(key)
@@ -80,6 +96,7 @@ func (c *containers) changed(instance cri.Instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[instance.ContainerKey] = instance
+	delete(c.unknowns, instance.ContainerKey)
 	c.runner.ContainerChanged(instance.ContainerKey, runOf(instance))
 	if uid := c.mirrors[runtimePod{instance.PodUID, instance.Pod}]; uid != "" {
 		c.runner.ContainerChanged(mirrored(instance.ContainerKey, uid), runOf(instance))
@@ -90,11 +107,11 @@ func (c *containers) changed(instance cri.Instance) {
 func (c *containers) gone(key probeid.ContainerKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	uid := c.mirrors[runtimePod{key.PodUID, c.known[key].Pod}]
 	delete(c.known, key)
+	delete(c.unknowns, key)
 	c.runner.ContainerGone(key)
-	if uid != "" {
-		c.runner.ContainerGone(mirrored(key, uid))
+	for _, mirror := range c.mirroredOf(key) {
+		c.runner.ContainerGone(mirror)
 	}
 }
 
@@ -102,10 +119,23 @@ func (c *containers) gone(key probeid.ContainerKey) {
 func (c *containers) unknown(key probeid.ContainerKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.unknowns[key] = true
 	c.runner.ContainerUnknown(key)
-	if uid := c.mirrors[runtimePod{key.PodUID, c.known[key].Pod}]; uid != "" {
-		c.runner.ContainerUnknown(mirrored(key, uid))
+	for _, mirror := range c.mirroredOf(key) {
+		c.runner.ContainerUnknown(mirror)
 	}
+}
+
+// mirroredOf returns the keys of a container under the UIDs of the mirror pods. It compares only
+// the UID, because the name of the pod of a container that was never described is not known, and
+// because no command runs in a container that is unknown or gone.
+func (c *containers) mirroredOf(key probeid.ContainerKey) (mirrors []probeid.ContainerKey) {
+	for pod, uid := range c.mirrors {
+		if pod.uid == key.PodUID {
+			mirrors = append(mirrors, mirrored(key, uid))
+		}
+	}
+	return mirrors
 }
 
 // runtimePodOf returns how the runtime identifies the static pod of a planned mirror pod.

@@ -90,6 +90,36 @@ func TestContainersOfStaticPods(t *testing.T) {
 			},
 			want: []string{"hash/etcd is c1", "m1/etcd is c1", "m1/etcd is gone", "hash/etcd is c2"},
 		},
+		"never described": {
+			play: func(c *containers) {
+				c.Follow(mirror("m1"))()
+				c.unknown(instance("etcd-a", "c1").ContainerKey)
+				c.Follow(mirror("m2"))()
+				c.changed(instance("etcd-a", "c1"))
+				c.Follow(mirror("m2"))()
+			},
+			want: []string{
+				"hash/etcd is unknown", "m1/etcd is unknown", "m2/etcd is unknown", "m1/etcd is gone",
+				"hash/etcd is c1", "m2/etcd is c1",
+			},
+		},
+		"never described, then gone": {
+			play: func(c *containers) {
+				c.unknown(instance("etcd-a", "c1").ContainerKey)
+				c.Follow(mirror("m1"))()
+				c.gone(instance("etcd-a", "c1").ContainerKey)
+				c.Follow(mirror("m2"))()
+			},
+			want: []string{"hash/etcd is unknown", "m1/etcd is unknown", "hash/etcd is gone", "m1/etcd is gone"},
+		},
+		"not described any more": {
+			play: func(c *containers) {
+				c.changed(instance("etcd-a", "c1"))
+				c.unknown(instance("etcd-a", "c1").ContainerKey)
+				c.Follow(mirror("m1"))()
+			},
+			want: []string{"hash/etcd is c1", "hash/etcd is unknown", "m1/etcd is c1", "m1/etcd is unknown"},
+		},
 		"forged annotation": {
 			play: func(c *containers) {
 				c.changed(instance("etcd-b", "c1"))
