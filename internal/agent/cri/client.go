@@ -28,6 +28,9 @@ const (
 	maxMessageBytes = 16 << 20
 	// callTimeout limits all calls except ExecSync and the event stream.
 	callTimeout = 30 * time.Second
+	// reachTimeout limits how long a command waits for the connection. It is short, because a
+	// command that starts late gets less than its timeout.
+	reachTimeout = 500 * time.Millisecond
 )
 
 // Client is a client of one container runtime. It reconnects when the runtime restarts. Its
@@ -119,14 +122,13 @@ func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (Runti
 }
 
 // ExecSync executes a command in a container and returns its exit code and at most the first
-// 10 KiB each of its stdout and stderr, however long they are. The
-// runtime ends the command after the timeout, rounded up to whole seconds. The error wraps
-// context.DeadlineExceeded if the command timed out: if the runtime reports it, or if ctx
+// 10 KiB each of its stdout and stderr, however long they are. The runtime ends the command
+// after the timeout, rounded up to whole seconds. The error wraps context.DeadlineExceeded if the command timed out: if the runtime reports it, or if ctx
 // reaches its deadline while the runtime executes the command. It does not if the call never
 // reached the runtime, because that is no result of the command: then it has a method
 // Unavailable that returns true.
 func (c *Client) ExecSync(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error) {
-	if err := c.reach(ctx, timeout); err != nil {
+	if err := c.reach(ctx); err != nil {
 		// The end of ctx is not a timeout of the command.
 		return nil, nil, 0, fmt.Errorf("exec in container %s: %w", containerID, err)
 	}
@@ -162,8 +164,8 @@ func (e unavailableError) Unwrap() error { return e.error }
 
 // reach waits while the client connects to the runtime. A call that waits for the connection
 // cannot be distinguished from one that the runtime does not end.
-func (c *Client) reach(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (c *Client) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	for state := c.conn.GetState(); state == connectivity.Idle || state == connectivity.Connecting; state = c.conn.GetState() {
 		c.conn.Connect()

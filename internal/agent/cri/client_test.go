@@ -171,10 +171,11 @@ func TestExecSyncErrors(t *testing.T) {
 	}
 	cases := map[string]struct {
 		exec     critest.ExecFunc
+		deadline time.Duration
 		timedOut bool
 	}{
 		"runtime ended the command": {exec: fail(codes.DeadlineExceeded), timedOut: true},
-		"runtime exceeds the timeout": {timedOut: true, exec: func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		"runtime exceeds the timeout": {timedOut: true, deadline: 300 * time.Millisecond, exec: func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 			<-ctx.Done()
 			return nil, errors.New("too late")
 		}},
@@ -188,7 +189,10 @@ func TestExecSyncErrors(t *testing.T) {
 			runtime := critest.New(t, critest.Streamed)
 			runtime.OnExec(tc.exec)
 			client := dial(t, runtime.Socket(), nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if tc.deadline == 0 {
+				tc.deadline = patience
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 			defer cancel()
 			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, time.Second)
 			if err == nil || errors.Is(err, context.DeadlineExceeded) != tc.timedOut {
@@ -221,10 +225,8 @@ func TestExecSyncWithUnreachableRuntime(t *testing.T) {
 				}
 				defer func() { _ = listener.Close() }()
 			}
-			ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, time.Second)
-			if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, patience)
+			if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q and no timeout", err, want)
 			}
 		})
