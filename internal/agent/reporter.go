@@ -115,9 +115,8 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
 	}
 	if before.Problem != change.State.Problem {
-		// Problems may change with every run. Most of these decisions cause no write, so that
-		// the time between two writes does not limit them.
-		r.wakeBy(now.Add(r.interval))
+		// One decision serves many runs, each of which may change the message of an error.
+		r.wakeBy(now.Add(report.ErrorDelay))
 	}
 }
 

@@ -74,7 +74,7 @@ func TestReporter(t *testing.T) {
 				"0s wrote 1:",
 				"4s wrote 1: m#p!CannotRun(not found)", "4s event m#p KruiseProbeError",
 				"1h0m4s event m#p KruiseProbeError",
-				"2h0m1.1s wrote 1:",
+				"2h0m4s wrote 1:",
 			},
 		},
 		"error that ends with the container": {
@@ -317,8 +317,8 @@ func TestDecisionsOnProblemsAreLimited(t *testing.T) {
 		for i := range 9 {
 			h.trouble("p", strconv.Itoa(i))
 			synctest.Wait()
-			if next := h.next(); !next.Equal(start.Add(h.interval)) {
-				t.Fatalf("problem %d: next decision after %s, want %s", i, next.Sub(start), h.interval)
+			if next := h.next(); !next.Equal(start.Add(report.ErrorDelay)) {
+				t.Fatalf("problem %d: next decision after %s, want %s", i, next.Sub(start), report.ErrorDelay)
 			}
 			pass(h.interval / 10)
 		}
