@@ -3,7 +3,7 @@
 
 // Package agent assembles the node side of Seamark. It watches the NodePodProbe of its node,
 // runs the plan in it with a worker, reports the states in its status, and reports
-// transitions as events of the pods.
+// transitions and errors of probes as events of the pods.
 //
 // In the API it may only get, list and watch nodepodprobes, patch nodepodprobes/status, and
 // create and patch events. It has no access to pods or nodes.
