@@ -178,8 +178,8 @@ type ProbeErrorReason string
 
 // The reasons why a probe has no current result.
 const (
-	// ProbeCannotRun means that the runtime cannot start the command, for example because the
-	// container does not have the program.
+	// ProbeCannotRun means that the runs of the probe have no result, for example because the
+	// container does not have the program, or the body of an HTTP response is incomplete.
 	ProbeCannotRun ProbeErrorReason = "CannotRun"
 	// ProbeWaitingForSlot means that the probe has not run for three periods because all exec
 	// slots that it may use are taken.

@@ -230,7 +230,7 @@ func (p problem) String() string {
 	case plan.TimeoutTooLong:
 		return fmt.Sprintf("Probe %q: timeoutSeconds must be at most %d", p.probe, v1alpha1.MaxTimeoutSeconds)
 	case plan.Reason(v1alpha1.ProbeCannotRun):
-		return fmt.Sprintf("Probe %q: the command cannot be run", p.probe)
+		return fmt.Sprintf("Probe %q: cannot be run", p.probe)
 	case plan.Reason(v1alpha1.ProbeNotEnded):
 		return fmt.Sprintf("Probe %q: the runtime has not ended an earlier run", p.probe)
 	case plan.Reason(v1alpha1.ProbeWaitingForSlot):

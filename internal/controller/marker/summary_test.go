@@ -88,7 +88,7 @@ func TestSummary(t *testing.T) {
 			},
 			matched: 3,
 			want: []string{
-				`ProbesResolved False CannotRun: Probe "p": the command cannot be run (2 of 3 matched pods, such as b: pid 1). ` +
+				`ProbesResolved False CannotRun: Probe "p": cannot be run (2 of 3 matched pods, such as b: pid 1). ` +
 					`Probe "q": the runtime has not ended an earlier run (1 of 3 matched pods, such as c: the runtime).`,
 				exclusive,
 			},
