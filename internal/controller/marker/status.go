@@ -50,7 +50,7 @@ func same(before, after v1alpha1.PodProbeMarkerStatus) bool {
 
 // news returns the findings that are False and were not so before, or had another reason or
 // cause. A change in the number of affected pods is not news. After a restart of the manager
-// the causes are unknown, and only the status and the reason count.
+// the cause of a stored problem is unknown, and only the status and the reason count.
 func news(before v1alpha1.PodProbeMarkerStatus, causes map[string]string, findings []finding) []finding {
 	var fresh []finding
 	for _, f := range findings {
@@ -58,8 +58,8 @@ func news(before v1alpha1.PodProbeMarkerStatus, causes map[string]string, findin
 			continue
 		}
 		old := meta.FindStatusCondition(before.Conditions, f.Type)
-		cause, known := causes[f.Type]
-		if old == nil || old.Status != metav1.ConditionFalse || old.Reason != f.Reason || known && cause != f.cause {
+		cause := causes[f.Type]
+		if old == nil || old.Status != metav1.ConditionFalse || old.Reason != f.Reason || cause != "" && cause != f.cause {
 			fresh = append(fresh, f)
 		}
 	}

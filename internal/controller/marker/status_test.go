@@ -63,6 +63,7 @@ func TestNews(t *testing.T) {
 		"other cause":              {before: bad("db", ""), causes: known, after: bad("cache", ""), news: true},
 		"other reason":             {before: bad("db", ""), causes: known, after: found("False", "PortNotFound", ""), news: true},
 		"same reason, new manager": {before: bad("db", "in 1 pod"), after: bad("db", "in 2 pods")},
+		"kept problem found again": {before: bad("db", ""), causes: map[string]string{resolved: ""}, after: bad("db", "")},
 		"problem is fixed":         {before: bad("db", ""), causes: known, after: good},
 	}
 	for name, tc := range cases {
