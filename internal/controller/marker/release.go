@@ -30,7 +30,7 @@ func (r *Reconciler) release(ctx context.Context, marker *v1alpha1.PodProbeMarke
 	}
 	if r.releases.tracks(key, marker.UID) {
 		left, err := r.recheck(ctx, marker)
-		if err != nil || len(left) > 0 {
+		if err != nil || left > 0 {
 			return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, err
 		}
 	}
@@ -49,28 +49,29 @@ func (r *Reconciler) release(ctx context.Context, marker *v1alpha1.PodProbeMarke
 	return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, nil
 }
 
-// recheck returns the objects that still have something of the marker. It checks those that
+// recheck returns how many objects still have something of the marker. It checks those that
 // changed. When there have been no events for long enough, it checks all, enqueues them again,
 // and reports what blocks the deletion in the status.
-func (r *Reconciler) recheck(ctx context.Context, marker *v1alpha1.PodProbeMarker) (sets.Set[types.NamespacedName], error) {
+func (r *Reconciler) recheck(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, error) {
 	key := client.ObjectKeyFromObject(marker)
 	objects, due := r.releases.take(key, r.Now())
 	clean, err := r.cleanOf(ctx, marker, objects)
 	if err != nil {
 		r.releases.again(key, objects)
-		return nil, err
+		return 0, err
 	}
 	left, stalled := r.releases.clean(key, clean, r.Now())
-	if !due || len(left) == 0 {
+	if !due || left == 0 {
 		return left, nil
 	}
-	r.enqueueRemains(r.notRefused(left))
+	rest := objects.Difference(clean)
+	r.enqueueRemains(r.notRefused(rest))
 	if stalled < patience {
 		return left, nil
 	}
-	f, err := r.blocked(ctx, marker, left, stalled)
+	f, err := r.blocked(ctx, marker, rest, stalled)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	_, err = outdated(r.writeStatus(ctx, marker, int(marker.Status.MatchedPods), []finding{f}))
 	return left, err

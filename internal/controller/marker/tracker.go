@@ -92,20 +92,21 @@ func (r *releases) take(marker types.NamespacedName, now time.Time) (objects set
 	return p.left.Clone(), true
 }
 
-// clean removes objects that have nothing of the marker, and returns those that are left and for
-// how long there has been no progress.
-func (r *releases) clean(marker types.NamespacedName, objects sets.Set[types.NamespacedName], now time.Time) (left sets.Set[types.NamespacedName], stalled time.Duration) {
+// clean removes objects that have nothing of the marker, and returns how many are left and for how
+// long there has been no progress.
+func (r *releases) clean(marker types.NamespacedName, objects sets.Set[types.NamespacedName], now time.Time) (left int, stalled time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, found := r.by[marker]
 	if !found {
-		return nil, 0
+		return 0, 0
 	}
-	if p.left.HasAny(objects.UnsortedList()...) {
-		p.left = p.left.Difference(objects)
+	before := len(p.left)
+	p.left.Delete(objects.UnsortedList()...)
+	if len(p.left) < before {
 		p.progress, p.next = now, now.Add(minRecheck)
 	}
-	return p.left.Clone(), now.Sub(p.progress)
+	return len(p.left), now.Sub(p.progress)
 }
 
 // again makes objects be checked again, because a check failed.
