@@ -67,20 +67,22 @@ type Options struct {
 // Reconciler maintains the NodePodProbe of one node at a time.
 type Reconciler struct {
 	Options
-	lookup  controller.Lookup
-	bursts  *bursts
-	budgets *budgets
-	recent  *apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	lookup   controller.Lookup
+	bursts   *bursts
+	budgets  *budgets
+	unstored *unstored
+	recent   *apply.Recent[string, v1alpha1.NodePodProbeSpec]
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
-		bursts:  newBursts(),
-		budgets: newBudgets(),
-		recent:  apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
+		Options:  options,
+		lookup:   controller.Lookup{Reader: options.Reader},
+		bursts:   newBursts(),
+		budgets:  newBudgets(),
+		unstored: newUnstored(),
+		recent:   apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
 	}
 }
 
@@ -118,6 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // forget removes what is remembered of a node without a plan.
 func (r *Reconciler) forget(node string) {
 	r.budgets.forget(node)
+	r.unstored.forget(node)
 	r.Shortages.Set(node, nil)
 	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }
@@ -240,7 +243,7 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	if !unseen {
 		current = npp.Spec
 	}
-	if equality.Semantic.DeepEqual(current, spec) {
+	if equality.Semantic.DeepEqual(current, spec) || !unseen && r.unstored.has(npp, spec, r.Now()) {
 		return nil
 	}
 	version, err := r.Plans.Replace(ctx, npp.Name, spec)
@@ -250,6 +253,9 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 		return nil
 	case err != nil:
 		return err
+	case version == npp.ResourceVersion:
+		r.unstored.remember(npp, spec, r.Now())
+		return nil
 	}
 	r.recent.Wrote(npp.Name, npp.UID, version, spec)
 	r.Metrics.PlanWritten(metrics.PlanReplaced)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -122,5 +123,59 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("wrote %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// pruning stores plans as an API server does whose CRD has no field plan.
+type pruning struct {
+	recorded
+	npp *v1alpha1.NodePodProbe
+}
+
+func (p *pruning) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
+	stored := spec.DeepCopy()
+	for i := range stored.PodProbes {
+		for j := range stored.PodProbes[i].Probes {
+			stored.PodProbes[i].Probes[j].Plan = ""
+		}
+	}
+	if !equality.Semantic.DeepEqual(&p.npp.Spec, stored) {
+		p.npp.Spec = *stored
+		p.npp.Generation++
+		p.npp.ResourceVersion += "0"
+	}
+	_, err := p.recorded.Replace(ctx, node, spec)
+	return p.npp.ResourceVersion, err
+}
+
+// A CRD without some of the fields costs one write that changes nothing per plan, however often the
+// plan is compiled.
+func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	marker.UID = "uid-web"
+	pods := []client.Object{builders.Pod("ns", "a").Label("app", "game").Build(), builders.Pod("ns", "b").Label("app", "game").Build()}
+	plans := &pruning{npp: nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}
+	plans.npp.ResourceVersion = "1"
+	r, _ := reconciler(t, plans, nil, nil)
+	now := time.Unix(1_700_000_000, 0)
+	r.Now = func() time.Time { return now }
+	for _, step := range []struct {
+		pods, writes int
+		after        time.Duration
+	}{{pods: 1, writes: 2}, {pods: 2, writes: 4}, {pods: 1, writes: 6}, {pods: 1, writes: 7, after: unstoredFor}} {
+		now = now.Add(step.after)
+		for range 5 {
+			cached, _ := reconciler(t, plans, append([]client.Object{node("node-1", "u"), marker, plans.npp.DeepCopy()}, pods[:step.pods]...), nil)
+			r.Reader.Client = cached.Reader.Client
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(plans.npp.Spec.PodProbes); got != step.pods {
+			t.Errorf("%d pods planned, want %d", got, step.pods)
+		}
+		if len(plans.calls) != step.writes {
+			t.Errorf("%d writes with %d pods, want %d", len(plans.calls), step.pods, step.writes)
+		}
 	}
 }
