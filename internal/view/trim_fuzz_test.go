@@ -30,6 +30,11 @@ func FuzzTrimPod(f *testing.F) {
 		f.Add(seed)
 	}
 	markers := fuzzMarkers(f)
+	// All seeds share the trimmers, as the pods of a cache do.
+	trimmers := map[bool]*view.PodTrimmer{}
+	for _, providers := range []bool{false, true} {
+		trimmers[providers] = view.NewPodTrimmer(view.Options{Defaults: plan.KubernetesDefaults(), Serverless: providers})
+	}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		pod := fillPod(seed)
 		npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
@@ -41,7 +46,7 @@ func FuzzTrimPod(f *testing.F) {
 			{Defaults: plan.KubernetesDefaults()},
 			{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		} {
-			trimmer := view.NewPodTrimmer(options)
+			trimmer := trimmers[options.Serverless]
 			trimmed := trimmer.Trim(pod)
 			for _, place := range []view.Place{view.PlaceKubelet, view.PlaceVirtual} {
 				if diff := cmp.Diff(observe(pod, markers, place, npp, options), observe(trimmed, markers, place, npp, options)); diff != "" {
@@ -106,7 +111,8 @@ func fillPod(seed int64) *corev1.Pod {
 	fill := randfill.NewWithSeed(seed).NilChance(0.2).NumElements(1, 4).MaxDepth(12).Funcs(
 		func(s *string, c randfill.Continue) {
 			*s = pick(c, "ns", "main", "proxy", "http", "app", "game", "idle", "cost", "true", "status",
-				v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey, "")
+				v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey,
+				corev1.MirrorPodAnnotationKey, "kubernetes.io/config.hash", "")
 		},
 		func(s *corev1.PodConditionType, c randfill.Continue) {
 			*s = corev1.PodConditionType(pick(c, "Initialized", "Ready", "game.io/idle", "game.io/role"))

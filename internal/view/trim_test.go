@@ -82,6 +82,41 @@ func TestTrimPod(t *testing.T) {
 	}
 }
 
+// Pods that differ in one field do not share it.
+func TestTrimmedPodsShareOnlyEqualFields(t *testing.T) {
+	web := func(pod *corev1.Pod) *corev1.Container { return &pod.Spec.Containers[len(pod.Spec.Containers)-1] }
+	pods := map[string]func(pod *corev1.Pod){
+		"same":           func(*corev1.Pod) {},
+		"label":          func(pod *corev1.Pod) { pod.Labels["app"] = "db" },
+		"annotation":     func(pod *corev1.Pod) { pod.Annotations["cost"] = "1" },
+		"container":      func(pod *corev1.Pod) { web(pod).Name = "db" },
+		"port":           func(pod *corev1.Pod) { web(pod).Ports[0].ContainerPort = 81 },
+		"name of port":   func(pod *corev1.Pod) { web(pod).Ports[0].Name = "grpc" },
+		"no port":        func(pod *corev1.Pod) { web(pod).Ports = nil },
+		"sidecar":        func(pod *corev1.Pod) { pod.Spec.InitContainers[1].Name = "mesh" },
+		"initialized":    func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse },
+		"own fields":     func(pod *corev1.Pod) { pod.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{}}`) },
+		"subresource":    func(pod *corev1.Pod) { pod.ManagedFields[1].Subresource = "" },
+		"no other owner": func(pod *corev1.Pod) { pod.ManagedFields = pod.ManagedFields[:2] },
+		"condition": func(pod *corev1.Pod) {
+			own := corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue}
+			pod.Status.Conditions = append(pod.Status.Conditions, own)
+		},
+		"address and age": func(pod *corev1.Pod) { pod.Status.PodIP, pod.ResourceVersion = "10.0.0.9", "10" },
+	}
+	shared := view.NewPodTrimmer(view.Options{})
+	for range 2 {
+		for name, change := range pods {
+			pod := fullPod()
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
+			change(pod)
+			if diff := cmp.Diff(view.NewPodTrimmer(view.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
+				t.Errorf("%s: pod (-alone +sharing):\n%s", name, diff)
+			}
+		}
+	}
+}
+
 func TestTrimNode(t *testing.T) {
 	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "n", UID: "u", ResourceVersion: "7", Annotations: map[string]string{"a": "b"},
