@@ -55,7 +55,7 @@ func TestRefusedPlanIsReduced(t *testing.T) {
 	for i := range pods {
 		objects = append(objects, builders.Pod("ns", fmt.Sprintf("pod-%02d", i)).Label("app", "game").Build())
 	}
-	plans := &limited{maxBytes: 5000}
+	plans := &limited{maxBytes: 2000}
 	r, recorder := reconciler(t, plans, objects, nil)
 	now := time.Unix(1000, 0)
 	r.Now = func() time.Time { return now }
@@ -77,6 +77,9 @@ func TestRefusedPlanIsReduced(t *testing.T) {
 	}
 	if event := <-recorder.Events; !strings.Contains(event, eventPlanTooLarge) || !strings.Contains(event, "40 pods") {
 		t.Errorf("event %q", event)
+	}
+	if plans.refused < 2 || len(recorder.Events) > 0 {
+		t.Errorf("%d more events after %d refusals, want none after several", len(recorder.Events), plans.refused)
 	}
 
 	// The reduced budget is remembered, so no other plan is refused until it is tried again.

@@ -187,7 +187,7 @@ func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePod
 // that are being deleted wait for them.
 func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod) (reconcile.Result, error) {
 	maxBytes, reduced := r.budgets.of(node.Name, r.Now())
-	for {
+	for refused := 0; ; refused++ {
 		fitted, shortages := plan.Fit(spec, pods, maxBytes)
 		err := r.write(ctx, node, npp, fitted)
 		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
@@ -196,7 +196,9 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 			maxBytes = plan.Size(fitted) / 2
 			reduced = reducedFor
 			r.budgets.reduce(node.Name, maxBytes, r.Now())
-			r.reportTooLarge(node, len(fitted.PodProbes))
+			if refused == 0 {
+				r.reportTooLarge(node, len(fitted.PodProbes))
+			}
 		case errors.Is(err, apply.ErrTooLarge):
 			return reconcile.Result{}, reconcile.TerminalError(err)
 		case err != nil:
