@@ -98,12 +98,12 @@ func TestRefusedPlanIsReduced(t *testing.T) {
 	}
 }
 
-func TestRefusedEmptyPlanIsAnError(t *testing.T) {
+func TestRefusedEmptyPlanIsRetried(t *testing.T) {
 	plans := &limited{}
 	stored := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "gone", UID: "gone"}}}
 	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), nodePodProbe("node-1", "u", stored)}, nil)
 	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
-	if !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("error %v, want a terminal error", err)
+	if !errors.Is(err, apply.ErrTooLarge) || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("error %v, want one that is retried", err)
 	}
 }

@@ -199,9 +199,8 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 			if refused == 0 {
 				r.reportTooLarge(node, len(fitted.PodProbes))
 			}
-		case errors.Is(err, apply.ErrTooLarge):
-			return reconcile.Result{}, reconcile.TerminalError(err)
 		case err != nil:
+			// If even an empty plan is too large, the report is, and the agent may shorten it.
 			return reconcile.Result{}, err
 		default:
 			r.Shortages.Set(node.Name, shortages)
