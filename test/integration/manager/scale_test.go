@@ -39,7 +39,7 @@ type scale struct {
 
 func scaleFromEnvironment() scale {
 	if os.Getenv("SEAMARK_SCALE") == "full" {
-		return scale{nodes: 100, pods: 3000, replaced: 300, idle: time.Minute}
+		return scale{nodes: 100, pods: 3000, replaced: 100, idle: time.Minute}
 	}
 	return scale{nodes: 20, pods: 600, replaced: 60, idle: 20 * time.Second}
 }
