@@ -17,8 +17,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// FuzzDecodeResponse checks that a response is decoded as by the protobuf library, except that
-// its outputs are truncated.
+// FuzzDecodeResponse checks that a valid response is decoded as by the protobuf library, except
+// that its outputs are truncated and that groups are rejected, and that outputs are also limited
+// while an invalid one is decoded.
 func FuzzDecodeResponse(f *testing.F) {
 	for _, response := range []*runtimeapi.ExecSyncResponse{
 		{},
@@ -36,14 +37,26 @@ func FuzzDecodeResponse(f *testing.F) {
 		encoded = protowire.AppendBytes(protowire.AppendTag(encoded, 11, protowire.BytesType), []byte("new"))
 		encoded = protowire.AppendVarint(protowire.AppendTag(encoded, fieldExitCode, protowire.VarintType), 2)
 		f.Add(encoded)
+		f.Add(protowire.AppendTag(protowire.AppendTag(encoded, 12, protowire.StartGroupType), 12, protowire.EndGroupType))
+		f.Add(encoded[:len(encoded)-1])
 	}
 	f.Fuzz(func(t *testing.T, encoded []byte) {
 		want := &runtimeapi.ExecSyncResponse{}
-		if err := proto.Unmarshal(encoded, want); err != nil || bytes.ContainsAny(encoded, "\x03\x04\x0b\x0c\x13\x14\x1b\x1c") {
-			t.Skip("invalid, or perhaps a group, which no version of the message has")
-		}
+		invalid := proto.Unmarshal(encoded, want)
 		want.Stdout, want.Stderr = truncated(want.GetStdout()), truncated(want.GetStderr())
 		got, err := decodeResponse(bufio.NewReader(bytes.NewReader(encoded)))
+		if len(got.GetStdout()) > maxOutputBytes || len(got.GetStderr()) > maxOutputBytes {
+			t.Fatalf("%d and %d bytes of output, want at most %d", len(got.GetStdout()), len(got.GetStderr()), maxOutputBytes)
+		}
+		if invalid != nil {
+			return // The library also rejects what cannot change the decoded fields.
+		}
+		if hasGroup(encoded) {
+			if err == nil {
+				t.Fatal("decodeResponse accepts a group, which no version of the message has")
+			}
+			return
+		}
 		if err != nil {
 			t.Fatalf("decodeResponse: %v", err)
 		}
@@ -51,6 +64,18 @@ func FuzzDecodeResponse(f *testing.F) {
 			t.Errorf("response (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// hasGroup reports whether a valid message has a field of the deprecated type group.
+func hasGroup(encoded []byte) bool {
+	for len(encoded) > 0 {
+		_, kind, n := protowire.ConsumeField(encoded)
+		if kind == protowire.StartGroupType {
+			return true
+		}
+		encoded = encoded[n:]
+	}
+	return false
 }
 
 func truncated(output []byte) []byte { return output[:min(len(output), maxOutputBytes)] }
