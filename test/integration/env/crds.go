@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -67,8 +68,8 @@ func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Upstream returns the CRD as OpenKruise has it: without the status fields that Seamark adds,
-// and without validation except for types and required fields.
+// Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds, and without
+// validation except for types and required fields.
 func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	for i := range crd.Spec.Versions {
@@ -78,26 +79,45 @@ func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 		}
 		schema := version.Schema.OpenAPIV3Schema
 		stripRules(schema)
-		if status, ok := schema.Properties["status"]; ok {
-			for _, name := range additions(crd.Spec.Names.Kind) {
-				delete(status.Properties, name)
-			}
+		for _, field := range additions(crd.Spec.Names.Kind) {
+			removeField(schema, strings.Split(field, "."))
 		}
 		version.AdditionalPrinterColumns = nil
 	}
 	return crd
 }
 
-// additions returns the status fields of a kind that Seamark adds.
+// additions returns the paths of the fields of a kind that Seamark adds. A path goes through the
+// items of lists.
 func additions(kind string) []string {
 	switch kind {
 	case "PodProbeMarker":
-		return []string{"conditions"}
+		return []string{"status.conditions"}
 	case "NodePodProbe":
-		return []string{"observedGeneration", "pods", "probes"}
+		return []string{
+			"spec.podProbes.runtimeUID",
+			"spec.podProbes.probes.plan", "spec.podProbes.probes.publishBody",
+			"status.observedGeneration", "status.pods", "status.probes",
+			"status.podProbeStatuses.probeErrors",
+			"status.podProbeStatuses.probeStates.plan", "status.podProbeStatuses.probeStates.containerID",
+		}
 	default:
 		return nil
 	}
+}
+
+// removeField removes the field at the path from a schema.
+func removeField(schema *apiextensionsv1.JSONSchemaProps, path []string) {
+	if schema.Items != nil && schema.Items.Schema != nil {
+		schema = schema.Items.Schema
+	}
+	if len(path) == 1 {
+		delete(schema.Properties, path[0])
+		return
+	}
+	property := schema.Properties[path[0]]
+	removeField(&property, path[1:])
+	schema.Properties[path[0]] = property
 }
 
 // stripRules removes from a schema, recursively, everything that rejects a value of the right
