@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -88,7 +88,7 @@ func parseHTTP(action *corev1.HTTPGetAction, podIP string) (*HTTP, error) {
 
 // isHTTP2 reports whether the protocol is HTTP/2, which Kubernetes defines for the scheme HTTP only.
 func isHTTP2(action *corev1.HTTPGetAction) (bool, error) {
-	switch protocol := laterField(action, "protocol"); {
+	switch protocol := laterField(action, "Protocol"); {
 	case protocol == "" || protocol == "HTTP1":
 		return false, nil
 	case protocol != "HTTP2":
@@ -102,7 +102,7 @@ func isHTTP2(action *corev1.HTTPGetAction) (bool, error) {
 
 // isTLS reports whether the mode is TLS.
 func isTLS(action *corev1.GRPCAction) (bool, error) {
-	switch mode := laterField(action, "mode"); mode {
+	switch mode := laterField(action, "Mode"); mode {
 	case "", "Plaintext":
 		return false, nil
 	case "TLS":
@@ -112,16 +112,14 @@ func isTLS(action *corev1.GRPCAction) (bool, error) {
 	}
 }
 
-// laterField returns a field by its name in JSON; empty means that it is not set. The field exists
+// laterField returns a text field of a handler; empty means that it is not set. The field exists
 // since Kubernetes 1.37, but test/parity builds this package with the types of an older kubelet.
 func laterField(action any, name string) string {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(action)
-	if err != nil {
-		// The types of a probe always convert.
+	field := reflect.Indirect(reflect.Indirect(reflect.ValueOf(action)).FieldByName(name))
+	if !field.IsValid() {
 		return ""
 	}
-	value, _ := fields[name].(string)
-	return value
+	return field.String()
 }
 
 // urlOf returns the URL of an address and a path with an optional query. It treats a path
