@@ -124,7 +124,14 @@ type NodePodProbeStatus struct {
 	// +optional
 	Probes int32 `json:"probes,omitempty"`
 
-	// podProbeStatuses are the states of the planned pods, in the order of the plan.
+	// probeReports reports whether the agent reports in ProbeReports (seamark.dev). If it is
+	// true, podProbeStatuses has no effect. Added by Seamark.
+	// +optional
+	ProbeReports bool `json:"probeReports,omitempty"`
+
+	// podProbeStatuses are the states of the planned pods, in the order of the plan. Agents
+	// of OpenKruise and of earlier releases of Seamark write them. An agent that takes over
+	// from one of these keeps them up to date for a while, so that it can be rolled back.
 	// +optional
 	// +listType=atomic
 	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`

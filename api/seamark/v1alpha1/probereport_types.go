@@ -1,0 +1,81 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=prr
+// +kubebuilder:selectablefield:JSONPath=.nodeName
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.nodeName`,description="Node whose agent reports."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.nodeName + '.')",message="must be metadata.name without the last dot and the number after it",fieldPath=".nodeName"
+
+// ProbeReport contains the states of the probes of a few pods on one node: a slice of the
+// node's report. The node's agent writes it, and it is read-only for users. The name of a
+// slice is the name of the Node, a dot and the number of the slice, and the Node owns it.
+type ProbeReport struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// nodeName is the name of the Node whose agent reports. It is immutable. Field selectors
+	// can use it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable"
+	NodeName string `json:"nodeName"`
+
+	// pods are the reported pods. A pod is in one slice only and stays in it. A pod that is
+	// not planned any more stays until the slice is written again; its states have no effect.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Pods []PodReport `json:"pods,omitempty"`
+}
+
+// PodReport contains the states of one pod's probes.
+type PodReport struct {
+	// namespace of the pod.
+	// +required
+	Namespace string `json:"namespace"`
+
+	// name of the pod.
+	// +required
+	Name string `json:"name"`
+
+	// uid of the pod.
+	// +required
+	UID string `json:"uid"`
+
+	// probes are the states of the pod's probes. A probe that has no result yet has no entry.
+	// +optional
+	// +listType=atomic
+	Probes []appsv1alpha1.ContainerProbeState `json:"probes,omitempty"`
+
+	// errors are the probes of the pod that have no current result because they cannot be
+	// run. An error changes neither the state of a probe nor the marks of the pod.
+	// +optional
+	// +listType=atomic
+	Errors []appsv1alpha1.ContainerProbeError `json:"errors,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// ProbeReportList is a list of ProbeReports.
+type ProbeReportList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the ProbeReports.
+	Items []ProbeReport `json:"items"`
+}
