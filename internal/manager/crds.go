@@ -14,11 +14,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 // reminder is how often the manager logs that it still waits for the same CRDs.
@@ -88,22 +90,28 @@ func (c *crds) await(ctx context.Context) bool {
 
 // unserved returns an error if the API server does not serve a resource or does not answer.
 func (c *crds) unserved() error {
-	version := v1alpha1.GroupVersion()
+	kruise, own := v1alpha1.GroupVersion(), seamarkv1alpha1.GroupVersion()
 	var missing []string
-	for _, each := range []struct{ kind, resource string }{
-		{"NodePodProbe", "nodepodprobes"}, {"PodProbeMarker", "podprobemarkers"},
+	for _, each := range []struct {
+		kind     schema.GroupVersionKind
+		resource string
+	}{
+		{kruise.WithKind("NodePodProbe"), "nodepodprobes"},
+		{kruise.WithKind("PodProbeMarker"), "podprobemarkers"},
+		{own.WithKind("ProbeReport"), "probereports"},
 	} {
-		_, err := c.mapper.RESTMapping(version.WithKind(each.kind).GroupKind(), version.Version)
+		name := each.resource + "." + each.kind.Group
+		_, err := c.mapper.RESTMapping(each.kind.GroupKind(), each.kind.Version)
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):
-			missing = append(missing, each.resource+"."+version.Group)
+			missing = append(missing, name+"/"+each.kind.Version)
 		default:
-			return fmt.Errorf("discover %s.%s: %w", each.resource, version.Group, err)
+			return fmt.Errorf("discover %s: %w", name, err)
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the API server does not serve version %s of %s: apply the CRDs of Seamark", version.Version, strings.Join(missing, " and "))
+	return fmt.Errorf("the API server does not serve %s: apply the CRDs of Seamark", strings.Join(missing, ", "))
 }

@@ -48,21 +48,31 @@ func TestAwaitCRDs(t *testing.T) {
 		latest time.Duration
 		calls  int
 	}{
-		"served at once": {calls: 2},
+		"served at once": {calls: 3},
 		"served later": {
-			discovery: discovery{served: map[string]time.Duration{"PodProbeMarker": 3 * time.Second, "NodePodProbe": time.Second}},
-			lines:     []string{"nodepodprobes.apps.kruise.io and podprobemarkers.apps.kruise.io", "of podprobemarkers.apps.kruise.io", ends},
-			latest:    8 * time.Second, calls: 20,
+			discovery: discovery{served: map[string]time.Duration{
+				"PodProbeMarker": 3 * time.Second, "NodePodProbe": time.Second, "ProbeReport": time.Second,
+			}},
+			lines: []string{
+				"serve nodepodprobes.apps.kruise.io/v1alpha1, podprobemarkers.apps.kruise.io/v1alpha1, probereports.seamark.dev/v1alpha1:",
+				"serve podprobemarkers.apps.kruise.io/v1alpha1:", ends,
+			},
+			latest: 8 * time.Second, calls: 30,
 		},
 		"served after minutes": {
 			discovery: discovery{served: map[string]time.Duration{"PodProbeMarker": 150 * time.Second}},
 			lines:     []string{waits, waits, waits, ends},
-			latest:    162 * time.Second, calls: 60,
+			latest:    162 * time.Second, calls: 90,
+		},
+		"upgraded from a release without reports in slices": {
+			discovery: discovery{served: map[string]time.Duration{"ProbeReport": 3 * time.Second}},
+			lines:     []string{"serve probereports.seamark.dev/v1alpha1:", ends},
+			latest:    8 * time.Second, calls: 30,
 		},
 		"API server comes later": {
 			discovery: discovery{broken: time.Second},
 			lines:     []string{"connection refused", ends},
-			latest:    3 * time.Second, calls: 20,
+			latest:    3 * time.Second, calls: 30,
 		},
 	}
 	for name, tc := range cases {

@@ -8,6 +8,7 @@
 //	pods                         get list watch
 //	pods/status                  patch
 //	nodepodprobes                get list watch create patch delete
+//	probereports                 get list watch delete deletecollection
 //	podprobemarkers              get list watch patch
 //	podprobemarkers/status       patch
 //	events                       create patch
@@ -44,6 +45,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/controller/marker"
@@ -229,7 +231,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil

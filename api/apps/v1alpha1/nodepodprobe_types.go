@@ -12,6 +12,8 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=npp
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods in the plan that the agent is running."
 // +kubebuilder:printcolumn:name="Probes",type=integer,JSONPath=`.status.probes`,description="Probes in the plan that the agent is running."
+// +kubebuilder:printcolumn:name="Plan",type=integer,JSONPath=`.metadata.generation`,description="Generation of the plan."
+// +kubebuilder:printcolumn:name="In force",type=integer,JSONPath=`.status.observedGeneration`,description="Generation of the plan that the agent is running."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // NodePodProbe contains the plan of one node's probes and the states that the node's agent

@@ -13,8 +13,10 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=prr
 // +kubebuilder:selectablefield:JSONPath=.nodeName
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.nodeName`,description="Node whose agent reports."
+// +kubebuilder:printcolumn:name="First pod",type=string,JSONPath=`.pods[0].name`,description="First of the reported pods."
+// +kubebuilder:printcolumn:name="Written",type=date,JSONPath=`.metadata.managedFields[-1:].time`,description="Last write."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.nodeName + '.')",message="must be metadata.name without the last dot and the number after it",fieldPath=".nodeName"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.nodeName + '.') && self.metadata.name.substring(size(self.nodeName) + 1).matches('^(0|[1-9][0-9]{0,3})$')",message="metadata.name must be nodeName, a dot and the number of the slice: 0 to 9999, without leading zeros",fieldPath=".nodeName"
 
 // ProbeReport contains the states of the probes of a few pods on one node: a slice of the
 // node's report. The node's agent writes it, and it is read-only for users. The name of a

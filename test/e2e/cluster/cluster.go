@@ -24,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 )
 
@@ -65,7 +66,9 @@ func Connect(t testing.TB, root string) *Cluster {
 	}
 	c.Config.QPS = -1
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, v1alpha1.AddToScheme, seamarkv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
 		Must(t, add(types))
 	}
 	c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: types})

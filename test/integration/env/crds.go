@@ -11,6 +11,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // crdBases is the folder of the generated CRDs, relative to the module's root.
@@ -26,7 +28,9 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 	if o.upstream {
 		for i := range crds {
-			crds[i] = Upstream(crds[i])
+			if crds[i].Spec.Group == v1alpha1.GroupName {
+				crds[i] = Upstream(crds[i])
+			}
 		}
 	}
 	return crds, nil
@@ -97,7 +101,7 @@ func additions(kind string) []string {
 		return []string{
 			"spec.podProbes.runtimeUID",
 			"spec.podProbes.probes.plan", "spec.podProbes.probes.publishBody",
-			"status.observedGeneration", "status.pods", "status.probes",
+			"status.observedGeneration", "status.pods", "status.probes", "status.probeReports",
 			"status.podProbeStatuses.probeErrors",
 			"status.podProbeStatuses.probeStates.plan", "status.podProbeStatuses.probeStates.containerID",
 		}

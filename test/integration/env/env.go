@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 // startTimeout is the timeout for the start of etcd, and for that of the API server. It
@@ -58,7 +59,7 @@ func CRDDir(dir string) Option {
 }
 
 // UpstreamCRDs installs the CRDs of OpenKruise: only their fields, and no validation rules of
-// Seamark. See [Upstream].
+// Seamark. See [Upstream]. ProbeReport, which OpenKruise does not have, is unchanged.
 func UpstreamCRDs() Option {
 	return func(o *options) { o.upstream = true }
 }
@@ -75,6 +76,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme),
+		seamarkv1alpha1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("build scheme: %w", err)

@@ -29,9 +29,10 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 		Config: own.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 		MetricsBindAddress: "0", HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
 	})
-	const both = "the API server does not serve version v1alpha1 of nodepodprobes.apps.kruise.io and podprobemarkers.apps.kruise.io: apply the CRDs of Seamark"
+	const all = "the API server does not serve nodepodprobes.apps.kruise.io/v1alpha1, podprobemarkers.apps.kruise.io/v1alpha1, " +
+		"probereports.seamark.dev/v1alpha1: apply the CRDs of Seamark"
 	w.until("the manager waits", func(ctx context.Context) (string, error) {
-		if answer := env.Get(ctx, address, "/readyz"); answer != "503 crds: "+both+"\ncaches: not synced\n" {
+		if answer := env.Get(ctx, address, "/readyz"); answer != "503 crds: "+all+"\ncaches: not synced\n" {
 			return answer, nil
 		}
 		return "", nil
