@@ -83,7 +83,7 @@ TIMED = for target in $(1); do start=$$SECONDS; $(MAKE) --no-print-directory $$t
 
 .PHONY: test
 test: ## Run all tests. Stops what it started; installed packages and built programs stay.
-	@$(call TIMED,test-unit test-local test-reproducible test-integration test-e2e)
+	@$(call TIMED,test-unit test-local test-reproducible test-integration test-bench test-e2e)
 
 ##@ Cluster
 
@@ -255,11 +255,19 @@ example-images: ## Build the image of the example server and load it into the lo
 		--user 65532 --entrypoint /bin/example-server --file $(IMAGES)/bin/server=/bin/example-server
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/example-server.tar
 
+# Arguments of `make bench`, for example BENCH_ARGS='-run reports/'. -help lists them.
+BENCH_ARGS ?=
+
 .PHONY: bench
-bench: ## Run the benchmarks, as ratios to floors measured in the same run. One runs on a real API server.
+bench: build ## Measure costs and latencies as ratios to floors of the same run, and write docs/performance.md.
 	go test -run='^$$' -bench=. $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
-	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -run='^$$' -bench=. -benchtime=300x ./test/integration/manager
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . $(BENCH_ARGS)
+
+.PHONY: test-bench
+test-bench: build ## Run the measures of make bench with small sizes, and check that each produces its values.
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . -quick
 
 # $(call FUZZ,command,time) runs each fuzz target in the folders that the command prints for the time.
 FUZZ = folders=$$($(1)); [[ -n $$folders ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \

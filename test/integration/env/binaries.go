@@ -43,8 +43,8 @@ func ModuleRoot() (string, error) {
 	}
 }
 
-// findBinaries returns the folder that holds etcd and kube-apiserver.
-func findBinaries() (string, error) {
+// Binaries returns the folder that holds etcd and kube-apiserver.
+func Binaries() (string, error) {
 	dir := os.Getenv(BinariesVariable)
 	if dir == "" {
 		root, err := ModuleRoot()

@@ -136,7 +136,7 @@ func New(opts ...Option) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	binaries, err := findBinaries()
+	binaries, err := Binaries()
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +215,9 @@ func (e *Env) StartAPIServer() error {
 	}
 	return nil
 }
+
+// EtcdURL returns the URL of etcd, which serves its metrics there.
+func (e *Env) EtcdURL() string { return e.environment.ControlPlane.Etcd.URL.String() }
 
 // unlimited returns a copy of the configuration without a client-side rate limit.
 func unlimited(config *rest.Config) *rest.Config {

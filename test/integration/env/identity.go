@@ -63,14 +63,15 @@ func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 // Pod that uses it.
 func (e *Env) ServiceAccount(tb testing.TB, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
 	tb.Helper()
-	config, err := e.serviceAccount(tb.Context(), namespace, name, bound)
+	config, err := e.Token(tb.Context(), namespace, name, bound)
 	if err != nil {
 		tb.Fatalf("get a token for service account %s/%s: %v", namespace, name, err)
 	}
 	return config
 }
 
-func (e *Env) serviceAccount(ctx context.Context, namespace, name string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
+// Token is ServiceAccount for programs that are not tests.
+func (e *Env) Token(ctx context.Context, namespace, name string, bound *authenticationv1.BoundObjectReference) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, account,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
@@ -53,6 +54,11 @@ func parseRequests(text []byte) (Requests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse the API server's metrics: %w", err)
 	}
+	return CountRequests(families), nil
+}
+
+// CountRequests returns the counts in the API server's metrics.
+func CountRequests(families map[string]*dto.MetricFamily) Requests {
 	requests := Requests{}
 	for _, metric := range families["apiserver_request_total"].GetMetric() {
 		var key Request
@@ -77,7 +83,7 @@ func parseRequests(text []byte) (Requests, error) {
 			requests[key] += int(metric.GetCounter().GetValue())
 		}
 	}
-	return requests, nil
+	return requests
 }
 
 // Since returns the requests that were added since before.

@@ -1,0 +1,186 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/procfs"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Program is a running program of Seamark.
+type Program struct {
+	// Metrics and Profiles are the addresses of /metrics, /readyz and of /debug/pprof/.
+	Metrics, Profiles string
+	// Log is the path of its output.
+	Log string
+
+	name    string
+	command *exec.Cmd
+}
+
+// Manager starts seamark-manager with the rights of its service account, as the only replica
+// and so without leader election. It stops when the measure ends, unless Stop was called.
+func (s *Server) Manager(ctx context.Context, args ...string) (*Program, error) {
+	config, err := s.ManagerConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return s.run.start(ctx, "seamark-manager", config, append([]string{
+		"--leader-elect=false", "--health-probe-bind-address=" + health,
+	}, args...)...)
+}
+
+// Agent starts seamark-agent for a node with the rights of its service account. The runtime
+// listens on the socket. It stops when the measure ends, unless Stop was called.
+func (s *Server) Agent(ctx context.Context, node, socket string, args ...string) (*Program, error) {
+	config, err := s.AgentConfig(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	return s.run.start(ctx, "seamark-agent", config, append([]string{
+		"--node-name=" + node, "--cri-endpoint=unix://" + socket,
+	}, args...)...)
+}
+
+func (r *Run) start(ctx context.Context, name string, config *rest.Config, args ...string) (*Program, error) {
+	path, err := r.Program(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(r.Dir, name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("create folder: %w", err)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(toKubeconfig(config), kubeconfig); err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	p := &Program{name: name, Log: filepath.Join(dir, "log")}
+	for _, address := range []*string{&p.Metrics, &p.Profiles} {
+		if *address, err = freeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	log, err := os.Create(p.Log)
+	if err != nil {
+		return nil, fmt.Errorf("create log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	p.command = exec.CommandContext(ctx, path, append([]string{
+		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + p.Metrics, "--pprof-bind-address=" + p.Profiles,
+	}, args...)...)
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	r.OnEnd(p.Stop)
+	return p, nil
+}
+
+// Stop ends the program and waits. It may be called again.
+func (p *Program) Stop() error {
+	if p.command.ProcessState != nil {
+		return nil
+	}
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	var exit *exec.ExitError
+	if err := p.command.Wait(); err != nil && !errors.As(err, &exit) {
+		return fmt.Errorf("stop %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Usage is the memory and processor time of a process.
+type Usage struct {
+	// RSS and Peak are the current and the maximum memory in bytes.
+	RSS, Peak uint64
+	// CPU is the processor time since the start, with a resolution of 10 ms.
+	CPU time.Duration
+}
+
+// Usage reads the usage of a running program.
+func (p *Program) Usage() (Usage, error) {
+	process, err := procfs.NewProc(p.command.Process.Pid)
+	if err != nil {
+		return Usage{}, fmt.Errorf("find %s: %w", p.name, err)
+	}
+	status, err := process.NewStatus()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read memory of %s: %w", p.name, err)
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read processor time of %s: %w", p.name, err)
+	}
+	return Usage{RSS: status.VmRSS, Peak: status.VmHWM, CPU: seconds(stat.CPUTime())}, nil
+}
+
+// ResetPeak sets the maximum memory to the current memory.
+func (p *Program) ResetPeak() error {
+	path := filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid), "clear_refs")
+	if err := os.WriteFile(path, []byte("5"), 0o200); err != nil {
+		return fmt.Errorf("reset peak memory of %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Families reads the program's own metrics.
+func (p *Program) Families(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	text, err := get(ctx, "http://"+p.Metrics+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// Total returns the sum of a counter or gauge of the program over its labels.
+func (p *Program) Total(ctx context.Context, name string) (float64, error) {
+	families, err := p.Families(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if families[name] == nil {
+		return 0, fmt.Errorf("%s has no metric %s", p.name, name)
+	}
+	return total(families, name), nil
+}
+
+// freeAddress returns an address of the loopback interface that nothing listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find free address: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String(), nil
+}
+
+func toKubeconfig(config *rest.Config) api.Config {
+	const name = "bench"
+	out := *api.NewConfig()
+	out.Clusters[name] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	out.AuthInfos[name] = &api.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	out.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	out.CurrentContext = name
+	return out
+}

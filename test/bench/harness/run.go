@@ -1,0 +1,114 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Run is the run of one measure.
+type Run struct {
+	// Quick selects small sizes and few repetitions. The results are not comparable; they only
+	// show that the measure works.
+	Quick bool
+	// Bin is the folder of Seamark's programs.
+	Bin string
+	// Dir is a temporary folder, removed when the measure ends.
+	Dir string
+
+	progress io.Writer
+	started  time.Time
+	cleanup  []func() error
+}
+
+// Do runs a measure. Programs and API servers that it started are stopped at the end.
+func Do(ctx context.Context, m Measure, quick bool, bin string, progress io.Writer) (out Output, err error) {
+	dir, err := os.MkdirTemp("", "seamark-bench-")
+	if err != nil {
+		return Output{}, fmt.Errorf("create folder: %w", err)
+	}
+	r := &Run{Quick: quick, Bin: bin, Dir: dir, progress: progress, started: time.Now()}
+	r.OnEnd(func() error { return os.RemoveAll(dir) })
+	defer func() {
+		for i := len(r.cleanup) - 1; i >= 0; i-- {
+			err = errors.Join(err, r.cleanup[i]())
+		}
+	}()
+	out, err = m.Run(ctx, r)
+	if err != nil {
+		return Output{}, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return out, m.Check(out)
+}
+
+// OnEnd calls a function when the measure ends, in the opposite order of the calls of OnEnd.
+func (r *Run) OnEnd(f func() error) { r.cleanup = append(r.cleanup, f) }
+
+// Log prints progress with the time since the start of the measure.
+func (r *Run) Log(format string, args ...any) {
+	fmt.Fprintf(r.progress, "%7.1fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Pick returns full, or quick in a quick run.
+func Pick[T any](r *Run, full, quick T) T {
+	if r.Quick {
+		return quick
+	}
+	return full
+}
+
+// Program returns the path of a program of Seamark.
+func (r *Run) Program(name string) (string, error) {
+	path, err := filepath.Abs(filepath.Join(r.Bin, name))
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find %s: %w: run `make build`", name, err)
+	}
+	return path, nil
+}
+
+// Each calls work for 0 to n-1, with limited concurrency.
+func Each(ctx context.Context, n, limit int, work func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error { return work(ctx, i) })
+	}
+	return group.Wait() //nolint:wrapcheck // work has wrapped the error.
+}
+
+// patience is the timeout of Until.
+const patience = 3 * time.Minute
+
+// Until polls until the condition holds or three minutes have passed. The interval is part of
+// the measurement's resolution and load.
+func Until(ctx context.Context, what string, every time.Duration, done func(context.Context) (bool, error)) error {
+	if err := wait.PollUntilContextTimeout(ctx, every, patience, true, done); err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
+}
+
+// Idle waits.
+func Idle(ctx context.Context, period time.Duration) error {
+	timer := time.NewTimer(period)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("idle: %w", ctx.Err())
+	}
+}

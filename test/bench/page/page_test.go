@@ -1,0 +1,95 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/bench/harness"
+)
+
+func example() (harness.Measure, Record) {
+	m := harness.Measure{Name: "reports/example", Rows: []string{"latency", "writes"}, Charts: []string{"example"}}
+	return m, Record{
+		Machine: Machine{CPU: "cpu", Cores: 2, Memory: "24 GiB", Commit: "abc"},
+		Output: harness.Output{
+			Results: []harness.Result{
+				{Name: "latency", Value: 21.234, Unit: "ms", Floor: 7, FloorName: "one write", Budget: harness.RatioAtMost(3), Noise: 0.034},
+				{Name: "writes", Value: 0, Budget: harness.AtMost(0)},
+			},
+			Charts: []harness.Chart{{Name: "example", Title: "Latency", X: "pods", Y: "ms", Series: []harness.Series{
+				{Label: "Seamark", Points: []harness.Point{{X: 3, Y: 10}, {X: 110, Y: 21}}},
+				{Label: "floor", Dashed: true, Points: []harness.Point{{X: 3, Y: 7}, {X: 110, Y: 7}}},
+			}}},
+			Profiles: []harness.Profile{{Program: "API server", Parts: []harness.Part{{Name: "storage", Share: 0.6}, {Name: "tiny", Share: 0.01}}}},
+			Notes:    []string{"A note."},
+		},
+	}
+}
+
+func TestRenderFillsBlocks(t *testing.T) {
+	m, record := example()
+	page := []byte("text\n<!-- generated: machine -->\n<!-- end -->\n<!-- generated: summary -->\nold\n<!-- end -->\n" +
+		"<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n")
+	files, err := Render(page, []harness.Measure{m}, Records{m.Name: record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(files[Name])
+	for _, want := range []string{
+		"text\n", "| 2 × cpu, 24 GiB | abc |", "kept",
+		"| latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |",
+		"| writes | 0 |  |  |  | at most 0 | yes |",
+		"srcset=\"images/performance-example-dark.svg\"", "| API server | storage 60 % |", "A note.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("page has no %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "old") {
+		t.Errorf("page has old blocks:\n%s", text)
+	}
+	again, err := Render([]byte(text), []harness.Measure{m}, Records{m.Name: record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(files, again); diff != "" {
+		t.Errorf("the second rendering differs:\n%s", diff)
+	}
+	for _, name := range []string{"images/performance-example-light.svg", "images/performance-example-dark.svg"} {
+		if !strings.Contains(string(files[name]), "Seamark") {
+			t.Errorf("%s has no legend", name)
+		}
+	}
+}
+
+func TestRenderRequiresBlocks(t *testing.T) {
+	m, record := example()
+	_, err := Render([]byte("no blocks"), []harness.Measure{m}, Records{m.Name: record})
+	if err == nil || !strings.Contains(err.Error(), "<!-- generated: reports/example -->") {
+		t.Errorf("error %v, want one that names the missing block", err)
+	}
+}
+
+func TestCheckNamesMissingRows(t *testing.T) {
+	m, record := example()
+	if err := m.Check(record.Output); err != nil {
+		t.Errorf("complete output: %v", err)
+	}
+	m.Rows = append(m.Rows, "another")
+	if err := m.Check(record.Output); err == nil || !strings.Contains(err.Error(), "another") {
+		t.Errorf("error %v, want one that names the missing row", err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for want, value := range map[string]float64{"0": 0, "0.001": 0.001, "1.5": 1.5, "12.3": 12.345, "1235": 1234.6, "110": 110} {
+		if got := number(value); got != want {
+			t.Errorf("number(%v) = %s, want %s", value, got, want)
+		}
+	}
+}

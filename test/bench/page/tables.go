@@ -1,0 +1,195 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seamark-dev/seamark/test/bench/harness"
+)
+
+// number formats a value with three significant digits.
+func number(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+func quantity(v float64, unit string) string { return strings.TrimSpace(number(v) + " " + unit) }
+
+// budget returns the text of a budget.
+func budget(r harness.Result) string {
+	if r.Budget == nil {
+		return ""
+	}
+	text := "at most "
+	if r.Budget.AtLeast {
+		text = "at least "
+	}
+	if r.Budget.OfRatio {
+		return text + number(r.Budget.Limit) + " ×"
+	}
+	return text + quantity(r.Budget.Limit, r.Unit)
+}
+
+// met returns whether the budget is met.
+func met(r harness.Result) string {
+	switch {
+	case r.Budget == nil:
+		return ""
+	case r.Met():
+		return "yes"
+	default:
+		return "**no**"
+	}
+}
+
+func floor(r harness.Result) string {
+	if r.FloorName == "" {
+		return ""
+	}
+	return r.FloorName + ": " + quantity(r.Floor, r.Unit)
+}
+
+func ratio(r harness.Result) string {
+	if r.FloorName == "" {
+		return ""
+	}
+	return number(r.Ratio()) + " ×"
+}
+
+// noise returns the error of a value in percent.
+func noise(r harness.Result) string {
+	if r.Noise == 0 {
+		return ""
+	}
+	return "± " + number(math.Round(r.Noise*1000)/10) + " %"
+}
+
+// Table returns rows of results for a terminal or a page.
+func Table(results []harness.Result) string {
+	head := []string{"measure", "value", "noise", "floor in the same run", "ratio", "budget", "met"}
+	var rows [][]string
+	for _, r := range results {
+		rows = append(rows, []string{r.Name, quantity(r.Value, r.Unit), noise(r), floor(r), ratio(r), budget(r), met(r)})
+	}
+	return markdownTable(head, rows)
+}
+
+// markdownTable returns a table without the columns that are empty.
+func markdownTable(head []string, rows [][]string) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	var columns []int
+	for i := range head {
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
+			columns = append(columns, i)
+		}
+	}
+	line := func(cells []string) string {
+		out := "|"
+		for _, i := range columns {
+			out += " " + strings.ReplaceAll(cells[i], "|", "\\|") + " |"
+		}
+		return out + "\n"
+	}
+	out := line(head) + "|" + strings.Repeat(" --- |", len(columns)) + "\n"
+	for _, row := range rows {
+		out += line(row)
+	}
+	return out
+}
+
+// summaryBlock lists all values with a budget.
+func summaryBlock(measures []harness.Measure, records Records) string {
+	var results []harness.Result
+	for _, m := range measures {
+		for _, r := range records[m.Name].Output.Results {
+			if r.Budget != nil {
+				results = append(results, r)
+			}
+		}
+	}
+	return Table(results)
+}
+
+// measureBlock shows the results of one measure: pictures, table, notes and profiles.
+func measureBlock(o harness.Output) string {
+	var out strings.Builder
+	for _, c := range o.Charts {
+		fmt.Fprintf(&out, "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"%s\">\n  <img alt=\"%s\" src=\"%s\">\n</picture>\n\n",
+			imageName(c, darkTheme()), c.Title, imageName(c, lightTheme()))
+	}
+	out.WriteString(Table(o.Results))
+	for _, r := range o.Results {
+		if r.Note != "" {
+			out.WriteString("\n" + wrap("- "+r.Name+": "+r.Note, "  "))
+		}
+	}
+	for _, note := range o.Notes {
+		out.WriteString("\n" + wrap(note, ""))
+	}
+	if len(o.Profiles) > 0 {
+		var rows [][]string
+		for _, p := range o.Profiles {
+			var parts []string
+			for _, part := range p.Parts {
+				if part.Share >= 0.02 {
+					parts = append(parts, fmt.Sprintf("%s %.0f %%", part.Name, 100*part.Share))
+				}
+			}
+			rows = append(rows, []string{p.Program, strings.Join(parts, ", ")})
+		}
+		out.WriteString("\n" + markdownTable([]string{"program", "where its processor time goes"}, rows))
+	}
+	return out.String()
+}
+
+// machineBlock describes the machines of all records. Usually it is one.
+func machineBlock(measures []harness.Measure, records Records) string {
+	var machines []Machine
+	for _, m := range measures {
+		if record, has := records[m.Name]; has && !slices.Contains(machines, record.Machine) {
+			machines = append(machines, record.Machine)
+		}
+	}
+	var rows [][]string
+	for _, m := range machines {
+		rows = append(rows, []string{
+			fmt.Sprintf("%d × %s, %s", m.Cores, m.CPU, m.Memory), m.Kernel, m.Kubernetes, m.Etcd, m.Go, m.Commit, m.Date,
+		})
+	}
+	return markdownTable([]string{"machine", "kernel", "Kubernetes", "etcd", "Go", "commit", "date"}, rows)
+}
+
+// wrap breaks a paragraph into lines of at most 100 characters.
+func wrap(text, indent string) string {
+	var out strings.Builder
+	length := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case length+1+len(word) > 100:
+			out.WriteString("\n" + indent)
+			length = len(indent)
+		default:
+			out.WriteString(" ")
+			length++
+		}
+		out.WriteString(word)
+		length += len(word)
+	}
+	return out.String() + "\n"
+}
