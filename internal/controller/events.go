@@ -33,9 +33,9 @@ func Enqueue(q Queue, name types.NamespacedName) {
 }
 
 // EnqueuePods adds the pods to the queue.
-func EnqueuePods(q Queue, pods []corev1.Pod) {
-	for i := range pods {
-		Enqueue(q, client.ObjectKeyFromObject(&pods[i]))
+func EnqueuePods(q Queue, pods []*corev1.Pod) {
+	for _, pod := range pods {
+		Enqueue(q, client.ObjectKeyFromObject(pod))
 	}
 }
 
@@ -104,21 +104,21 @@ func (l Lookup) Markers(ctx context.Context, namespace string) []*plan.Marker {
 }
 
 // SelectedPods returns the pods that match the marker's selector.
-func (l Lookup) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) []corev1.Pod {
+func (l Lookup) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) []*corev1.Pod {
 	pods, err := l.Reader.SelectedPods(ctx, marker)
 	logFailure(ctx, err)
 	return pods
 }
 
 // NamespacePods returns the pods of the namespace.
-func (l Lookup) NamespacePods(ctx context.Context, namespace string) []corev1.Pod {
+func (l Lookup) NamespacePods(ctx context.Context, namespace string) []*corev1.Pod {
 	pods, err := l.Reader.NamespacePods(ctx, namespace)
 	logFailure(ctx, err)
 	return pods
 }
 
 // NodePods returns the pods that are bound to the node.
-func (l Lookup) NodePods(ctx context.Context, node string) []corev1.Pod {
+func (l Lookup) NodePods(ctx context.Context, node string) []*corev1.Pod {
 	pods, err := l.Reader.NodePods(ctx, node)
 	logFailure(ctx, err)
 	return pods

@@ -4,6 +4,9 @@
 package manager
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -42,10 +45,29 @@ func caches(options view.Options) cache.Options {
 // gather.NodeNameField. The cache's own IndexField would also index the pods by namespace and node,
 // which takes a fifth of the memory of a pod and is not used.
 func nodeIndex() toolscache.Indexers {
-	return toolscache.Indexers{"field:" + gather.NodeNameField: func(object any) ([]string, error) {
+	return toolscache.Indexers{gather.PodNodeIndex: func(object any) ([]string, error) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{"__all_namespaces/" + pod.Spec.NodeName}, nil
+			return []string{gather.PodNodeKey(pod.Spec.NodeName)}, nil
 		}
 		return nil, nil
 	}}
+}
+
+// newStores returns the informers that are listed without a copy.
+func newStores(ctx context.Context, informers cache.Cache) (gather.Stores, error) {
+	var stores gather.Stores
+	for object, store := range map[client.Object]*gather.Store{
+		&corev1.Pod{}: &stores.Pods, &v1alpha1.PodProbeMarker{}: &stores.Markers,
+	} {
+		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return stores, fmt.Errorf("get the informer of %T: %w", object, err)
+		}
+		indexed, ok := informer.(gather.Store)
+		if !ok {
+			return stores, fmt.Errorf("informer %T of %T has no indexer", informer, object)
+		}
+		*store = indexed
+	}
+	return stores, nil
 }

@@ -220,7 +220,11 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := gather.Reader{Client: mgr.GetCache(), Compiler: compiler, Options: options.views()}
+	stores, err := newStores(ctx, mgr.GetCache())
+	if err != nil {
+		return nil, err
+	}
+	reader := gather.Reader{Client: mgr.GetCache(), Stores: stores, Compiler: compiler, Options: options.views()}
 	shortages := controller.NewShortages()
 	counters, err := addMetrics(ctx, mgr, reader, shortages, options)
 	if err != nil {

@@ -61,12 +61,12 @@ func provided(reader gather.Reader) func(context.Context) ([]metrics.Provided, e
 			if err != nil {
 				return nil, err
 			}
-			for j := range pods {
-				pod, err := providedPod(ctx, reader, &pods[j], markersOf)
+			for _, pod := range pods {
+				found, err := providedPod(ctx, reader, pod, markersOf)
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, pod)
+				all = append(all, found)
 			}
 		}
 		return all, nil

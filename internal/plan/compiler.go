@@ -51,10 +51,10 @@ func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 }
 
 // All compiles the markers and omits those that do not compile.
-func (c *Compiler) All(markers []v1alpha1.PodProbeMarker) []*Marker {
+func (c *Compiler) All(markers []*v1alpha1.PodProbeMarker) []*Marker {
 	compiled := make([]*Marker, 0, len(markers))
-	for i := range markers {
-		if m, err := c.Compile(&markers[i]); err == nil {
+	for _, marker := range markers {
+		if m, err := c.Compile(marker); err == nil {
 			compiled = append(compiled, m)
 		}
 	}

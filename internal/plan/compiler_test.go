@@ -52,7 +52,7 @@ func TestCompilerCachesEachVersion(t *testing.T) {
 func TestCompilerOmitsInvalidMarkers(t *testing.T) {
 	broken := builders.Marker("ns", "broken").Build()
 	broken.Spec.Selector = nil
-	got := plan.NewCompiler().All([]v1alpha1.PodProbeMarker{*broken, *builders.Marker("ns", "web").Build()})
+	got := plan.NewCompiler().All([]*v1alpha1.PodProbeMarker{broken, builders.Marker("ns", "web").Build()})
 	if len(got) != 1 || got[0].Name != "web" {
 		t.Errorf("compiled %v, want only web", got)
 	}

@@ -181,11 +181,11 @@ func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker)
 	if err != nil {
 		return 0, nil, err
 	}
-	var markers v1alpha1.PodProbeMarkerList
-	if err := r.Reader.Client.List(ctx, &markers, client.InNamespace(marker.Namespace)); err != nil {
-		return 0, nil, fmt.Errorf("list markers of namespace %s: %w", marker.Namespace, err)
+	markers, err := r.Reader.MarkerObjects(ctx, marker.Namespace)
+	if err != nil {
+		return 0, nil, err
 	}
-	contenders := r.Reader.Compiler.All(rivals(marker, markers.Items))
+	contenders := r.Reader.Compiler.All(rivals(marker, markers))
 	s, err := summarize(compiled, selected, r.reported.of(client.ObjectKeyFromObject(marker)), func(pod *corev1.Pod) (plan.PodPlan, error) {
 		return r.Reader.Plan(ctx, pod, contenders)
 	})

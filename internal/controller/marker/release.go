@@ -108,13 +108,13 @@ func (r *Reconciler) findRemains(ctx context.Context, marker *v1alpha1.PodProbeM
 	if err != nil {
 		return nil, err
 	}
-	for i := range pods {
-		remains, err := r.podRemains(ctx, marker, &pods[i], markers)
+	for _, pod := range pods {
+		remains, err := r.podRemains(ctx, marker, pod, markers)
 		if err != nil {
 			return nil, err
 		}
 		if remains.any() {
-			found.Insert(client.ObjectKeyFromObject(&pods[i]))
+			found.Insert(client.ObjectKeyFromObject(pod))
 		}
 	}
 	return found, nil

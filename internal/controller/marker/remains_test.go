@@ -28,15 +28,15 @@ func TestRemains(t *testing.T) {
 	web := []mark.Key{mark.Label("web")}
 	cases := map[string]struct {
 		pod    *corev1.Pod
-		others []v1alpha1.PodProbeMarker
+		others []*v1alpha1.PodProbeMarker
 		want   remains
 	}{
 		"mark is on the pod":                       {pod: pod().Label("web", "1").Build(), want: remains{marks: web}},
 		"mark is removed":                          {pod: pod().Build()},
 		"key without a marker":                     {pod: pod().Label("stray", "1").Build()},
 		"mark and a key without a marker":          {pod: pod().Label("web", "1").Label("stray", "1").Build(), want: remains{marks: web}},
-		"key of another marker with its value":     {pod: pod().Label("web", "other").Build(), others: []v1alpha1.PodProbeMarker{*other}},
-		"key of another marker with the old value": {pod: pod().Label("web", "1").Build(), others: []v1alpha1.PodProbeMarker{*other}, want: remains{marks: web}},
+		"key of another marker with its value":     {pod: pod().Label("web", "other").Build(), others: []*v1alpha1.PodProbeMarker{other}},
+		"key of another marker with the old value": {pod: pod().Label("web", "1").Build(), others: []*v1alpha1.PodProbeMarker{other}, want: remains{marks: web}},
 		"probes handed to a provider": {
 			pod:  pod().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").Build(),
 			want: remains{handedOver: true},
@@ -45,7 +45,7 @@ func TestRemains(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
-			markers := plan.NewCompiler().All(append(tc.others, *deleted))
+			markers := plan.NewCompiler().All(append(tc.others, deleted))
 			v := view.New(tc.pod, markers, view.PlaceUnknown, npp, view.Options{Defaults: plan.KubernetesDefaults()})
 			got, err := remainsOf(v, "web", declared(deleted))
 			if err != nil {

@@ -67,10 +67,9 @@ type summary struct {
 
 // summarize collects the problems of the marker in the selected pods. planPod returns the plan
 // of a pod with the marker and its rivals, and errs are the errors that agents report.
-func summarize(marker *plan.Marker, selected []corev1.Pod, errs podErrors, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
+func summarize(marker *plan.Marker, selected []*corev1.Pod, errs podErrors, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
 	s := summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
-	for i := range selected {
-		pod := &selected[i]
+	for _, pod := range selected {
 		if !plan.Eligible(pod) || !marker.Selects(pod) {
 			continue
 		}
@@ -118,13 +117,13 @@ func plans(planned plan.PodPlan, id probeid.ID) bool {
 }
 
 // rivals returns the marker and those that declare one of its keys too.
-func rivals(marker *v1alpha1.PodProbeMarker, all []v1alpha1.PodProbeMarker) []v1alpha1.PodProbeMarker {
+func rivals(marker *v1alpha1.PodProbeMarker, all []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
 	mine := declared(marker)
-	return slices.DeleteFunc(slices.Clone(all), func(other v1alpha1.PodProbeMarker) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(other *v1alpha1.PodProbeMarker) bool {
 		if other.Name == marker.Name {
 			return false
 		}
-		return !mine.HasAny(declared(&other).UnsortedList()...)
+		return !mine.HasAny(declared(other).UnsortedList()...)
 	})
 }
 

@@ -104,21 +104,14 @@ func TestSummary(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			marker := tc.marker.Build()
-			all := []v1alpha1.PodProbeMarker{*marker}
-			for _, other := range tc.others {
-				all = append(all, *other)
-			}
+			all := append([]*v1alpha1.PodProbeMarker{marker}, tc.others...)
 			compiler := plan.NewCompiler()
 			compiled, err := compiler.Compile(marker)
 			if err != nil {
 				t.Fatal(err)
 			}
-			pods := make([]corev1.Pod, 0, len(tc.pods))
-			for _, pod := range tc.pods {
-				pods = append(pods, *pod)
-			}
 			contenders := compiler.All(rivals(marker, all))
-			s, err := summarize(compiled, pods, tc.errs, func(pod *corev1.Pod) (plan.PodPlan, error) {
+			s, err := summarize(compiled, tc.pods, tc.errs, func(pod *corev1.Pod) (plan.PodPlan, error) {
 				return plan.Pod(pod, contenders, plan.KubernetesDefaults()), nil
 			})
 			if err != nil {
@@ -176,12 +169,12 @@ func TestRivals(t *testing.T) {
 		return builders.Probe("p").Label(v1alpha1.ProbeFailed, key, "1")
 	}
 	web := builders.Marker("ns", "web").Probe(label("a").Condition("x/y")).Build()
-	all := []v1alpha1.PodProbeMarker{
-		*builders.Marker("ns", "label").Probe(label("a")).Build(),
-		*builders.Marker("ns", "annotation").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, "a", "1")).Build(),
-		*builders.Marker("ns", "condition").Probe(builders.Probe("p").Condition("x/y")).Build(),
-		*builders.Marker("ns", "none").Probe(label("b")).Build(),
-		*web,
+	all := []*v1alpha1.PodProbeMarker{
+		builders.Marker("ns", "label").Probe(label("a")).Build(),
+		builders.Marker("ns", "annotation").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, "a", "1")).Build(),
+		builders.Marker("ns", "condition").Probe(builders.Probe("p").Condition("x/y")).Build(),
+		builders.Marker("ns", "none").Probe(label("b")).Build(),
+		web,
 	}
 	var got []string
 	for _, m := range rivals(web, all) {

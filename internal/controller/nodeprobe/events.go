@@ -95,8 +95,8 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 func (r *Reconciler) touchNodes(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
 	pods := r.lookup.SelectedPods(ctx, marker)
 	nodes := sets.New(r.lookup.Planned(ctx, client.ObjectKeyFromObject(marker))...)
-	for i := range pods {
-		nodes.Insert(pods[i].Spec.NodeName)
+	for _, pod := range pods {
+		nodes.Insert(pod.Spec.NodeName)
 	}
 	for node := range nodes {
 		r.touch(q, node, afterMarker())

@@ -161,15 +161,13 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 
 // compile returns the whole plan of the node and the node's pods.
 func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, []*corev1.Pod, error) {
-	list, err := r.Reader.NodePods(ctx, node)
+	pods, err := r.Reader.NodePods(ctx, node)
 	if err != nil {
 		return v1alpha1.NodePodProbeSpec{}, nil, err
 	}
-	pods := make([]*corev1.Pod, 0, len(list))
 	namespaces := sets.New[string]()
-	for i := range list {
-		pods = append(pods, &list[i])
-		namespaces.Insert(list[i].Namespace)
+	for _, pod := range pods {
+		namespaces.Insert(pod.Namespace)
 	}
 	var markers []*plan.Marker
 	for namespace := range namespaces {

@@ -78,8 +78,8 @@ func (r *Reconciler) enqueueNamespacePods(ctx context.Context, q controller.Queu
 	r.enqueueAll(ctx, q, r.lookup.NamespacePods(ctx, marker.Namespace))
 }
 
-func (r *Reconciler) enqueueAll(ctx context.Context, q controller.Queue, pods []corev1.Pod) {
-	for i := range pods {
-		r.enqueue(ctx, q, &pods[i])
+func (r *Reconciler) enqueueAll(ctx context.Context, q controller.Queue, pods []*corev1.Pod) {
+	for _, pod := range pods {
+		r.enqueue(ctx, q, pod)
 	}
 }

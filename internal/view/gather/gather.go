@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -36,6 +37,8 @@ func NewNode() *metav1.PartialObjectMetadata {
 type Reader struct {
 	// Client reads pods, markers, NodePodProbes and the metadata of nodes.
 	Client client.Reader
+	// Stores are the informers of the Client. They are optional.
+	Stores Stores
 	// Compiler compiles markers.
 	Compiler *plan.Compiler
 	// Options are the settings that plans depend on.
@@ -44,11 +47,25 @@ type Reader struct {
 
 // Markers returns the markers of the namespace, except those that do not compile.
 func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+	found, err := r.MarkerObjects(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return r.Compiler.All(found), nil
+}
+
+// MarkerObjects returns the markers of the namespace as they are stored. They must not be
+// modified.
+func (r Reader) MarkerObjects(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
+	stored := lookup{store: r.Stores.Markers, index: toolscache.NamespaceIndex, value: namespace}
+	if stored.isReady() {
+		return list[*v1alpha1.PodProbeMarker](stored)
+	}
 	var found v1alpha1.PodProbeMarkerList
 	if err := r.Client.List(ctx, &found, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list markers of namespace %s: %w", namespace, err)
 	}
-	return r.Compiler.All(found.Items), nil
+	return pointers(found.Items), nil
 }
 
 // Pod returns the view of the pod. The markers are those of its namespace.
@@ -149,31 +166,39 @@ func get[T client.Object](ctx context.Context, reader client.Reader, name types.
 	return object, nil
 }
 
-// NodePods returns the pods that are bound to the node.
-func (r Reader) NodePods(ctx context.Context, node string) ([]corev1.Pod, error) {
-	return r.pods(ctx, "node "+node, client.MatchingFields{NodeNameField: node})
+// NodePods returns the pods that are bound to the node. They must not be modified.
+func (r Reader) NodePods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	stored := lookup{index: PodNodeIndex, value: PodNodeKey(node)}
+	return r.pods(ctx, "node "+node, stored, client.MatchingFields{NodeNameField: node})
 }
 
-// NamespacePods returns the pods of the namespace.
-func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
-	return r.pods(ctx, "namespace "+namespace, client.InNamespace(namespace))
+// NamespacePods returns the pods of the namespace. They must not be modified.
+func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
+	stored := lookup{index: toolscache.NamespaceIndex, value: namespace}
+	return r.pods(ctx, "namespace "+namespace, stored, client.InNamespace(namespace))
 }
 
 // SelectedPods returns the pods that match the marker's selector, in any state. It returns
-// none if the selector is invalid, because the marker is then part of no plan.
-func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) ([]corev1.Pod, error) {
+// none if the selector is invalid, because the marker is then part of no plan. The pods must not
+// be modified.
+func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
 	if err != nil {
 		return nil, nil //nolint:nilerr // see above
 	}
-	return r.pods(ctx, "marker "+client.ObjectKeyFromObject(marker).String(),
+	stored := lookup{index: toolscache.NamespaceIndex, value: marker.Namespace, selector: selector}
+	return r.pods(ctx, "marker "+client.ObjectKeyFromObject(marker).String(), stored,
 		client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
-func (r Reader) pods(ctx context.Context, of string, which ...client.ListOption) ([]corev1.Pod, error) {
+// pods lists pods from the store, or with the options from the client.
+func (r Reader) pods(ctx context.Context, of string, stored lookup, which ...client.ListOption) ([]*corev1.Pod, error) {
+	if stored.store = r.Stores.Pods; stored.isReady() {
+		return list[*corev1.Pod](stored)
+	}
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, which...); err != nil {
 		return nil, fmt.Errorf("list pods of %s: %w", of, err)
 	}
-	return pods.Items, nil
+	return pointers(pods.Items), nil
 }

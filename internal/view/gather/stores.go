@@ -1,0 +1,72 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Store is an informer of the client's cache.
+type Store interface {
+	// GetIndexer returns the objects.
+	GetIndexer() toolscache.Indexer
+	// HasSynced reports whether all objects have been received once.
+	HasSynced() bool
+}
+
+// Stores are the informers that a Reader lists from, because a list by the client copies the
+// objects: a marker of 1,000 pods would take a megabyte each time that it is checked. A Reader
+// lists with the client what has no store or is not synced yet.
+type Stores struct {
+	// Pods must be indexed by PodNodeIndex.
+	Pods Store
+	// Markers are the PodProbeMarkers.
+	Markers Store
+}
+
+// PodNodeIndex is the name of the index of pods by node, which also serves lists by NodeNameField
+// with the client.
+const PodNodeIndex = "field:" + NodeNameField
+
+// PodNodeKey returns the value of a node in PodNodeIndex.
+func PodNodeKey(node string) string { return "__all_namespaces/" + node }
+
+// lookup is a list from a store: the objects with a value in an index.
+type lookup struct {
+	store        Store
+	index, value string
+	selector     labels.Selector
+}
+
+// isReady reports whether the store can serve the list.
+func (l lookup) isReady() bool { return l.store != nil && l.store.HasSynced() }
+
+// list returns the objects in the store. They must not be modified.
+func list[T client.Object](l lookup) ([]T, error) {
+	found, err := l.store.GetIndexer().ByIndex(l.index, l.value)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s in index %s: %w", l.value, l.index, err)
+	}
+	objects := make([]T, 0, len(found))
+	for _, object := range found {
+		typed, ok := object.(T)
+		if ok && (l.selector == nil || l.selector.Matches(labels.Set(typed.GetLabels()))) {
+			objects = append(objects, typed)
+		}
+	}
+	return objects, nil
+}
+
+// pointers returns pointers to the items of a list.
+func pointers[T any](items []T) []*T {
+	all := make([]*T, 0, len(items))
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
+}
