@@ -55,6 +55,3 @@ type Event struct {
 	// Message is the message that was reported with the state or the error.
 	Message string
 }
-
-// Events returns the events of a status that has been written, in the order of the plan.
-// Unknown causes no event, and neither does a state that is reported again.

@@ -1,11 +1,42 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report decides what an agent reports, and when. From the plan in force, the ledger
-// of earlier reports and the current states, Decide computes which slices to write now.
+// Package report decides what an agent reports, and when. A report consists of slices of a few
+// pods each (ProbeReport), so that the cost of a change does not depend on the number of pods on
+// the node. From the plan in force, the ledger of earlier reports and the current states, Decide
+// computes which slices to write now.
+//
+// Its rules for places:
+//
+//   - a pod gets a place when it has a state or an error, in the first slice that has room, and
+//     keeps it while it is planned, even if it has no state any more;
+//   - a pod moves only if its slice exceeds MaxPods or MaxBytes, or is stored twice;
+//   - a pod that is not planned any more causes no write: it is left out when its slice is
+//     written, and keeps its place if it is planned again before;
+//   - a slice without planned pods is deleted after EmptyDelay;
+//   - a slice that Decide has returned is returned again until Wrote, because the response of
+//     a write may be lost.
+//
+// Its rules for states:
+//
+//   - a slice that is written contains exactly the planned pods that have their place in it,
+//     and their planned probes in the order of the plan;
+//   - a state of an earlier marker with the same name is neither kept nor restored;
+//   - a change of a state or of the plan is reported immediately;
+//   - a message that changes while the state stays the same takes a token from a bucket of
+//     the probe, which holds three and is refilled at one per minute; without a token, the
+//     newest message waits for one;
+//   - the time of the last probe is that of the run that led to the reported state or
+//     message, and never causes a report;
+//   - all states are always reported; if a slice would exceed MaxBytes, messages are
+//     shortened, and the namespaces share what the states leave;
+//   - the error of a probe is reported when it has lasted for ErrorDelay, and changes at most
+//     once per ErrorInterval;
+//   - an entry that is not due keeps its reported value when other entries are written.
 package report
 
 import (
+	"maps"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -83,8 +114,58 @@ type Decision struct {
 
 // Decide decides which slices to write now. It omits planned probes with an invalid name.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
-	return Decision{Ledger: ledger}
+	d := &decider{now: now, plan: plan, ledger: ledger, states: states}
+	places := d.locate()
+	spare, memos := d.spare(places), make(map[int]*settled, len(places))
+	var writes []Write
+	for _, p := range places {
+		if len(p.pods) == 0 {
+			if w, write := d.vacate(p, spare > 0); write {
+				writes = append(writes, w)
+			}
+			spare--
+			continue
+		}
+		d.occupy(p)
+		w, memo := d.slice(p)
+		if memo != nil {
+			memos[p.number] = memo
+			continue
+		}
+		writes = append(writes, w)
+	}
+	d.ledger.settled = memos
+	if len(writes) > 0 {
+		d.ledger.unsure = maps.Clone(d.ledger.unsure)
+		for _, w := range writes {
+			d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
+		}
+	}
+	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
 }
 
-// Restore returns the reported states of the planned probes. An agent starts from them.
-func Restore(plan Plan, ledger Ledger) States { return States{} }
+// decider decides on all slices of a node.
+type decider struct {
+	now    time.Time
+	plan   Plan
+	ledger Ledger
+	states States
+
+	// planned are the indexes of the planned pods by UID, and pods their ledgers.
+	planned map[string]int
+	pods    []*podLedger
+	// owned reports whether ledger.pods is a copy.
+	owned bool
+	next  time.Time
+}
+
+// again schedules another decision.
+func (d *decider) again(at time.Time) { d.next = earlier(d.next, at) }
+
+// earlier returns the earlier of two times. A zero time is no time.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,133 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/fair"
+	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+const (
+	// ErrorDelay is how long a problem must last before it is reported. An exec that fails
+	// because its container ends is over earlier.
+	ErrorDelay = 3 * time.Second
+
+	// ErrorInterval is the minimum time between two reports of a probe that differ only in
+	// whether it has an error or in the reason.
+	ErrorInterval = time.Minute
+
+	// ErrorTextInterval is the minimum time between two reports of a probe that differ only
+	// in the message of an error.
+	ErrorTextInterval = 10 * time.Minute
+
+	// maxErrorBytes is the maximum length of the message of an error.
+	maxErrorBytes = 256
+
+	// minErrorBudget is the budget of the errors of a slice, in encoded bytes, if the states
+	// leave less than twice as much of the budget of the slice.
+	minErrorBudget = 4 << 10
+
+	// errorBytes is the maximum encoded bytes of an error without the name and the message.
+	errorBytes = len(`{"name":"","reason":"WaitingForSlot","message":""},`)
+)
+
+// errors returns the errors of each pod of the slice, and their encoded bytes. Namespaces share
+// the budget. In a namespace, the first errors that fit are reported.
+func (s *sliceDecider) errors(budget int) (errs [][]v1alpha1.ContainerProbeError, bytes int) {
+	errs = make([][]v1alpha1.ContainerProbeError, len(s.members))
+	demands, used := map[string]int{}, map[string]int{}
+	for i := range s.members {
+		errs[i] = s.podErrors(&s.members[i])
+		for _, e := range errs[i] {
+			demands[s.members[i].pod.Namespace] += encodedError(e)
+		}
+	}
+	share := fair.Share(demands, budget)
+	for i := range s.members {
+		m := &s.members[i]
+		errs[i] = slices.DeleteFunc(errs[i], func(e v1alpha1.ContainerProbeError) bool {
+			if used[m.pod.Namespace]+encodedError(e) > share {
+				return true
+			}
+			used[m.pod.Namespace] += encodedError(e)
+			bytes += encodedError(e)
+			return false
+		})
+		if len(errs[i]) == 0 {
+			errs[i] = nil
+		}
+		s.write = s.write || m.errorsChanged(errs[i])
+	}
+	return errs, bytes
+}
+
+func encodedError(e v1alpha1.ContainerProbeError) int {
+	return errorBytes + len(e.Name) + encodedBytes(e.Message)
+}
+
+// errorsChanged reports whether the errors differ from the reported ones, apart from their order.
+func (m *member) errorsChanged(errs []v1alpha1.ContainerProbeError) bool {
+	reported := 0
+	if m.ledger != nil {
+		reported = len(m.ledger.report.Errors)
+	}
+	return len(errs) != reported || slices.ContainsFunc(errs, func(e v1alpha1.ContainerProbeError) bool {
+		return m.ledger.error(e.Name) != e
+	})
+}
+
+// podErrors returns the errors of one pod's probes.
+func (s *sliceDecider) podErrors(m *member) []v1alpha1.ContainerProbeError {
+	var errs []v1alpha1.ContainerProbeError
+	for i := range m.probes {
+		if entry := s.error(m.ledger, &m.probes[i]); entry.Reason != "" {
+			errs = append(errs, entry)
+		}
+	}
+	return errs
+}
+
+// error returns the current or the reported error of a probe. Its reason is empty if there
+// is none.
+func (s *sliceDecider) error(ledger *podLedger, c *candidate) v1alpha1.ContainerProbeError {
+	reported := ledger.error(c.planned.Name)
+	if !c.known {
+		return reported
+	}
+	fresh := errorOf(c.planned.Name, c.state.Problem)
+	due := ledger.errorTime(c.planned.Name)
+	switch {
+	case fresh == reported:
+		return reported
+	case fresh.Reason == reported.Reason:
+		due = due.Add(ErrorTextInterval)
+	case fresh.Reason == "":
+		due = due.Add(ErrorInterval)
+	default:
+		due = due.Add(ErrorInterval)
+		if lasts := c.state.Problem.Since.Add(ErrorDelay); lasts.After(due) {
+			due = lasts
+		}
+	}
+	if due.After(s.now) {
+		s.again(due)
+		return reported
+	}
+	return fresh
+}
+
+// errorOf returns the entry of a problem; it is empty if there is none.
+func errorOf(name string, problem streak.Problem) v1alpha1.ContainerProbeError {
+	if problem.Reason == "" {
+		return v1alpha1.ContainerProbeError{}
+	}
+	return v1alpha1.ContainerProbeError{
+		Name: name, Reason: problem.Reason, Message: text.Truncate(problem.Message, maxErrorBytes),
+	}
+}

@@ -1,0 +1,180 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"maps"
+	"slices"
+
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// place is a slice with the planned pods that have their place in it.
+type place struct {
+	number int
+	// pods are indexes of the plan, in the order of the slice.
+	pods []int
+	// bytes are the plannedBytes of the pods.
+	bytes int
+	// stored reports whether the slice is stored.
+	stored bool
+	// moved reports whether the planned pods in the stored slice are others than pods.
+	moved bool
+}
+
+// hasRoom reports whether another pod may take a place. States take at most half of the
+// budget of a slice with several pods, so that messages have the rest.
+func (p *place) hasRoom(bytes int) bool {
+	return len(p.pods) == 0 || len(p.pods) < MaxPods && p.bytes+bytes <= MaxBytes/2
+}
+
+func (p *place) add(pod, bytes int) {
+	p.pods, p.bytes = append(p.pods, pod), p.bytes+bytes
+}
+
+// locate returns the slices with the planned pods: every pod keeps its place, unless the slice
+// is over-full. A pod without a place takes the first one that is free if it has something to
+// report.
+func (d *decider) locate() []*place {
+	d.planned = make(map[string]int, len(d.plan.Pods))
+	d.pods = make([]*podLedger, len(d.plan.Pods))
+	for i := range d.plan.Pods {
+		if _, twice := d.planned[d.plan.Pods[i].UID]; !twice {
+			d.planned[d.plan.Pods[i].UID] = i
+			d.pods[i] = d.ledger.pods[d.plan.Pods[i].UID]
+		}
+	}
+	d.prune()
+	places := d.known()
+	for _, pod := range d.overflow(places) {
+		places = d.place(places, pod)
+	}
+	for i := range d.plan.Pods {
+		if d.isFirst(i) && d.pods[i].place() == nowhere && d.hasReport(i) {
+			places = d.place(places, i)
+		}
+	}
+	return places
+}
+
+// isFirst reports whether a pod of the plan is the first with its UID.
+func (d *decider) isFirst(i int) bool { return d.planned[d.plan.Pods[i].UID] == i }
+
+// prune removes the pods that are neither planned nor stored from the ledger.
+func (d *decider) prune() {
+	for uid, pod := range d.ledger.pods {
+		if _, planned := d.planned[uid]; planned || pod.number != nowhere && indexOf(d.ledger.stored[pod.number], uid) >= 0 {
+			continue
+		}
+		d.ownPods()
+		delete(d.ledger.pods, uid)
+	}
+}
+
+// ownPods makes the pods of the ledger safe to modify.
+func (d *decider) ownPods() {
+	if !d.owned {
+		d.owned, d.ledger.pods = true, maps.Clone(d.ledger.pods)
+	}
+}
+
+func indexOf(pods []seamarkv1alpha1.PodReport, uid string) int {
+	return slices.IndexFunc(pods, func(p seamarkv1alpha1.PodReport) bool { return p.UID == uid })
+}
+
+// known returns the slices that are stored or may be, with the pods that have their place in
+// them, by number.
+func (d *decider) known() []*place {
+	byNumber, taken := map[int]*place{}, make([]bool, len(d.plan.Pods))
+	at := func(number int) *place {
+		if byNumber[number] == nil {
+			byNumber[number] = &place{number: number}
+		}
+		return byNumber[number]
+	}
+	for number, pods := range d.ledger.stored {
+		p := at(number)
+		p.stored = true
+		for j := range pods {
+			i, planned := d.planned[pods[j].UID]
+			switch {
+			case !planned:
+			case d.pods[i].place() != number || taken[i]:
+				p.moved = true
+			default:
+				taken[i] = true
+				p.add(i, plannedBytes(&d.plan.Pods[i]))
+			}
+		}
+	}
+	for number := range d.ledger.unsure {
+		at(number)
+	}
+	for i := range d.plan.Pods {
+		if number := d.pods[i].place(); number != nowhere && !taken[i] && d.isFirst(i) {
+			p := at(number)
+			p.moved = true
+			p.add(i, plannedBytes(&d.plan.Pods[i]))
+		}
+	}
+	places := make([]*place, 0, len(byNumber))
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		places = append(places, byNumber[number])
+	}
+	return places
+}
+
+// overflow removes the pods that exceed the size of their slice, the last ones first, and
+// returns them.
+func (d *decider) overflow(places []*place) []int {
+	var exceeding []int
+	for _, p := range places {
+		pods := p.pods
+		p.pods, p.bytes = nil, 0
+		for _, i := range pods {
+			bytes := plannedBytes(&d.plan.Pods[i])
+			if len(p.pods) > 0 && (len(p.pods) == MaxPods || p.bytes+bytes > MaxBytes) {
+				exceeding, p.moved = append(exceeding, i), true
+				continue
+			}
+			p.add(i, bytes)
+		}
+	}
+	return exceeding
+}
+
+// place gives a pod the first free place: in the first slice that has room, or in a new one
+// with the first free number.
+func (d *decider) place(places []*place, i int) []*place {
+	bytes := plannedBytes(&d.plan.Pods[i])
+	at := slices.IndexFunc(places, func(p *place) bool { return p.hasRoom(bytes) })
+	if at < 0 {
+		at = len(places)
+		for n, p := range places {
+			if p.number != n {
+				at = n
+				break
+			}
+		}
+		places = slices.Insert(places, at, &place{number: at})
+	}
+	p := places[at]
+	p.moved = true
+	p.add(i, bytes)
+	d.ownPods()
+	d.pods[i] = d.pods[i].moved(p.number)
+	d.ledger.pods = set(d.ledger.pods, d.plan.Pods[i].UID, d.pods[i])
+	return places
+}
+
+// hasReport reports whether a pod without a place has a state or an error to report.
+func (d *decider) hasReport(i int) bool {
+	m := d.gather(i)
+	s := sliceDecider{now: d.now}
+	found := slices.ContainsFunc(m.probes, candidate.hasState) || len(s.podErrors(&m)) > 0
+	if !found {
+		d.again(s.next)
+	}
+	return found
+}

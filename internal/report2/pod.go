@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+// nowhere is the number of the slice of a pod that has no place.
+const nowhere = -1
+
+// podLedger records what has been reported about one pod. It is immutable. A nil podLedger is
+// that of a pod without a report.
+type podLedger struct {
+	// number is the slice in which the pod has its place, or nowhere.
+	number int
+	// report is what the agent last read or wrote. Its UID is empty if there is nothing.
+	report seamarkv1alpha1.PodReport
+	// messages are the reports of the messages of report.Probes. It is empty after a start.
+	messages []messages
+	// errorAt is when an error was last reported or cleared, by the name of the probe.
+	errorAt map[string]time.Time
+}
+
+// messages are the reports of one probe's messages.
+type messages struct {
+	// at is when a state or message was last reported.
+	at time.Time
+	// tokens limits reports of changed messages.
+	tokens bucket
+}
+
+// place returns the slice in which the pod has its place, or nowhere.
+func (p *podLedger) place() int {
+	if p == nil {
+		return nowhere
+	}
+	return p.number
+}
+
+// moved returns the ledger of the pod with another place.
+func (p *podLedger) moved(number int) *podLedger {
+	if p == nil {
+		return &podLedger{number: number}
+	}
+	moved := *p
+	moved.number = number
+	return &moved
+}
+
+// find returns the index of a probe in the report, or -1. Most probes are found at the hint:
+// reports have the order of the plan.
+func (p *podLedger) find(name string, hint int) int {
+	if p == nil {
+		return -1
+	}
+	if hint < len(p.report.Probes) && p.report.Probes[hint].Name == name {
+		return hint
+	}
+	return slices.IndexFunc(p.report.Probes, func(e v1alpha1.ContainerProbeState) bool { return e.Name == name })
+}
+
+// entry returns the reported state at an index that find returned.
+func (p *podLedger) entry(at int) (v1alpha1.ContainerProbeState, bool) {
+	if at < 0 {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	return p.report.Probes[at], true
+}
+
+// of returns the reported state of a probe that is planned with the plan value.
+func (p *podLedger) of(at int, plan string) (v1alpha1.ContainerProbeState, bool) {
+	entry, found := p.entry(at)
+	if !found || !probeid.SamePlan(entry.Plan, plan) {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	return entry, true
+}
+
+// tokens returns the reports of the messages of the probe at an index that find returned.
+func (p *podLedger) tokens(at int) messages {
+	if at < 0 || at >= len(p.messages) {
+		return messages{}
+	}
+	return p.messages[at]
+}
+
+// error returns the reported error of a probe. Its reason is empty if there is none.
+func (p *podLedger) error(name string) v1alpha1.ContainerProbeError {
+	if p != nil {
+		for _, e := range p.report.Errors {
+			if e.Name == name {
+				return e
+			}
+		}
+	}
+	return v1alpha1.ContainerProbeError{}
+}
+
+// errorTime returns when the error of a probe was last reported or cleared.
+func (p *podLedger) errorTime(name string) time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	return p.errorAt[name]
+}
+
+// messageDue is Ledger.MessageDue for the probe at an index that find returned.
+func (p *podLedger) messageDue(at int, transition time.Time) time.Time {
+	m := p.tokens(at)
+	entry, _ := p.entry(at)
+	if transition.After(m.at) && !transition.Equal(entry.LastTransitionTime.Time) {
+		return time.Time{}
+	}
+	return m.tokens.due()
+}
+
+// wrote returns the ledger of the pod after a write of its slice.
+func (p *podLedger) wrote(now time.Time, number int, report seamarkv1alpha1.PodReport) *podLedger {
+	next := &podLedger{number: number, report: report, messages: make([]messages, len(report.Probes))}
+	for i := range report.Probes {
+		entry := &report.Probes[i]
+		at := p.find(entry.Name, i)
+		before, reported := p.of(at, entry.Plan)
+		m := p.tokens(at)
+		switch {
+		case reported && before.State == entry.State && before.Message == entry.Message:
+		case reported && before.State == entry.State && before.LastTransitionTime.Equal(&entry.LastTransitionTime):
+			m = messages{at: now, tokens: m.tokens.take(now)}
+		default:
+			m.at = now
+		}
+		next.messages[i] = m
+	}
+	next.errorAt = p.wroteErrors(now, next)
+	return next
+}
+
+// wroteErrors returns when the errors were last reported or cleared, after a write.
+func (p *podLedger) wroteErrors(now time.Time, next *podLedger) map[string]time.Time {
+	var at map[string]time.Time
+	if p != nil {
+		for name, before := range p.errorAt {
+			// A cleared error is remembered until it no longer delays the next one.
+			if next.error(name).Reason != "" || now.Sub(before) < ErrorInterval {
+				at = set(at, name, before)
+			}
+		}
+		for _, e := range p.report.Errors {
+			if next.error(e.Name).Reason == "" {
+				at = set(at, e.Name, now)
+			}
+		}
+	}
+	for _, e := range next.report.Errors {
+		if p.error(e.Name) != e {
+			at = set(at, e.Name, now)
+		}
+	}
+	return at
+}
+
+// equalReports reports whether two entries of pods have the same content.
+func equalReports(a, b *seamarkv1alpha1.PodReport) bool {
+	return a.UID == b.UID && a.Name == b.Name && a.Namespace == b.Namespace && slices.Equal(a.Errors, b.Errors) &&
+		slices.EqualFunc(a.Probes, b.Probes, func(x, y v1alpha1.ContainerProbeState) bool {
+			return x.Name == y.Name && x.State == y.State && x.Message == y.Message && x.Plan == y.Plan &&
+				x.ContainerID == y.ContainerID && x.LastProbeTime.Equal(&y.LastProbeTime) &&
+				x.LastTransitionTime.Equal(&y.LastTransitionTime)
+		})
+}
