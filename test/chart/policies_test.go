@@ -29,7 +29,7 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 			if _, there := objects[policy]; there != (want != nil) {
 				t.Errorf("the policy exists: %t", there)
 			}
-			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-events"} {
+			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events"} {
 				k := key{Kind: binding.Kind, Name: name}
 				if diff := cmp.Diff([]any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"})); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -26,11 +26,9 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.upstream {
-		for i := range crds {
-			if crds[i].Spec.Group == v1alpha1.GroupName {
-				crds[i] = Upstream(crds[i])
-			}
+	for i := range crds {
+		if o.unvalidated || o.upstream && crds[i].Spec.Group == v1alpha1.GroupName {
+			crds[i] = Upstream(crds[i])
 		}
 	}
 	return crds, nil

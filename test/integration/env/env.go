@@ -49,7 +49,9 @@ type Option func(*options)
 type options struct {
 	crdDir   string
 	upstream bool
-	noCRDs   bool
+	// unvalidated removes the rules of all CRDs.
+	unvalidated bool
+	noCRDs      bool
 }
 
 // CRDDir installs the CRDs of the folder instead of those in config/crd/bases. A relative
@@ -62,6 +64,12 @@ func CRDDir(dir string) Option {
 // Seamark. See [Upstream]. ProbeReport, which OpenKruise does not have, is unchanged.
 func UpstreamCRDs() Option {
 	return func(o *options) { o.upstream = true }
+}
+
+// UnvalidatedCRDs installs all CRDs without validation except for types and required fields, so
+// that a test can check what else rejects an object.
+func UnvalidatedCRDs() Option {
+	return func(o *options) { o.unvalidated = true }
 }
 
 // NoCRDs installs no CRD, so that a test can install them itself.

@@ -29,8 +29,16 @@ const agentAccount = "seamark-agent"
 // that is bound to a pod on the node, as a kubelet requests it.
 func agentOf(t *testing.T, namespace, node string) *rest.Config {
 	t.Helper()
+	return agentIn(t, server, namespace, node)
+}
+
+// agentIn is [agentOf] with another API server. If node is empty, the token is not bound to a pod.
+func agentIn(t *testing.T, e *env.Env, namespace, node string) *rest.Config {
+	t.Helper()
 	// This creates the account and its namespace.
-	server.ServiceAccount(t, namespace, agentAccount, nil)
+	if config := e.ServiceAccount(t, namespace, agentAccount, nil); node == "" {
+		return config
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "agent-"},
 		Spec: corev1.PodSpec{
@@ -38,10 +46,10 @@ func agentOf(t *testing.T, namespace, node string) *rest.Config {
 			Containers: []corev1.Container{{Name: "agent", Image: "seamark-agent"}},
 		},
 	}
-	if err := server.Client.Create(t.Context(), pod); err != nil {
+	if err := e.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	return server.ServiceAccount(t, namespace, agentAccount, &authenticationv1.BoundObjectReference{
+	return e.ServiceAccount(t, namespace, agentAccount, &authenticationv1.BoundObjectReference{
 		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 	})
 }
@@ -77,6 +85,7 @@ func installForAgents(t *testing.T) {
 	eventually(t, "policies on agents in effect", func(ctx context.Context) error {
 		return errors.Join(
 			rejectedWith("is not bound to a node")(report(ctx, unbound, node)),
+			rejectedWith("is not bound to a node")(unbound.Create(ctx, slice(node, "0"), client.DryRunAll)),
 			rejectedWith("is not bound to a node")(unbound.Create(ctx, event("default", node), client.DryRunAll)))
 	})
 }

@@ -42,7 +42,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 3; seen != want {
+	if want := 4; seen != want {
 		t.Errorf("config/policies has %d policies, want %d", seen, want)
 	}
 }
