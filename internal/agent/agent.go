@@ -104,7 +104,7 @@ func New(options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	sink, err := newEventSink(options.Config)
+	sink, err := newEventClient(options.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/tools/record/util"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/logging"
@@ -30,12 +25,6 @@ import (
 )
 
 const (
-	// eventBurst and eventQPS limit the events of one probe: a burst, then one every ten
-	// seconds. The limit applies to each probe, so that probes of the same pod do not
-	// affect each other.
-	eventBurst = 25
-	eventQPS   = 0.1
-
 	// eventTimeout bounds one request. eventAttempts is how often a request is sent while
 	// the API server is unavailable, which takes about fifty seconds.
 	eventTimeout  = 5 * time.Second
@@ -48,17 +37,19 @@ const (
 	maxQueued = 10000
 )
 
-// eventSink writes events. It is a part of the typed client.
+// eventSink writes events.
 type eventSink interface {
-	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
-	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, data []byte) (*corev1.Event, error)
+	// Create creates an event.
+	Create(ctx context.Context, event *corev1.Event) error
+	// Patch applies a JSON merge patch to an event.
+	Patch(ctx context.Context, event *corev1.Event, patch []byte) error
 }
 
 // events writes the events of pods in the background. It has its own queue, because the
 // recorder of client-go drops events of a burst.
 type events struct {
 	node       string
-	correlator *record.EventCorrelator
+	correlator *correlator
 	sink       eventSink
 	metrics    *agentmetrics.Metrics
 	log        logr.Logger
@@ -73,35 +64,11 @@ type events struct {
 	stamp time.Time
 }
 
-// newEventSink returns a sink that writes to the API server without a client-side rate
-// limit.
-func newEventSink(config *rest.Config) (eventSink, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Timeout = -1, eventTimeout
-	client, err := typedcorev1.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("create event client: %w", err)
-	}
-	return client.Events(metav1.NamespaceAll), nil
-}
-
 func newEvents(sink eventSink, node string, metrics *agentmetrics.Metrics, log logr.Logger) *events {
 	return &events{
-		node: node,
-		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
-			BurstSize: eventBurst, QPS: eventQPS,
-			SpamKeyFunc: spamKey,
-			KeyFunc:     func(event *corev1.Event) (string, string) { return spamKey(event), event.Message },
-		}),
+		node: node, correlator: newCorrelator(),
 		sink: sink, metrics: metrics, log: log, wake: make(chan struct{}, 1),
 	}
-}
-
-// spamKey returns the key by which events are limited and combined: the pod, container,
-// probe and reason.
-func spamKey(event *corev1.Event) string {
-	probe, _, _ := strings.Cut(event.Message, ":")
-	return strings.Join([]string{string(event.InvolvedObject.UID), event.InvolvedObject.FieldPath, probe, event.Reason}, " ")
 }
 
 // Emit queues the events of a report that has been written. It does not block.
@@ -126,7 +93,7 @@ func (e *events) Emit(reported []report.Event) {
 func (e *events) eventOf(r report.Event, at time.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      util.GenerateEventName(r.Pod.Name, at.UnixNano()),
+			Name:      nameOf(r.Pod.Name, at),
 			Namespace: r.Pod.Namespace,
 		},
 		InvolvedObject:      referenceTo(r),
@@ -179,29 +146,20 @@ func (e *events) next() *corev1.Event {
 // write creates an event, or increases the count of an equal one. It retries while the API
 // server is unavailable, but not after a rejection.
 func (e *events) write(ctx context.Context, event *corev1.Event) {
-	result, err := e.correlator.EventCorrelate(event)
-	if err != nil {
-		e.log.Error(err, "Failed to correlate event", "pod", podOf(event), "event", event.Message)
-		return
-	}
-	if result.Skip {
+	if !e.correlator.correlate(time.Now(), event) {
 		return
 	}
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: eventAttempts}
-	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		written, err := e.request(ctx, result)
+	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		err := e.request(ctx, event)
 		if apierrors.IsAlreadyExists(err) {
 			// An earlier attempt succeeded, but its response was lost.
-			return true, nil
-		}
-		if err == nil {
-			e.correlator.UpdateState(written)
 			return true, nil
 		}
 		if isRejection(err) {
 			return false, err
 		}
-		return false, nil
+		return err == nil, nil
 	})
 	e.metrics.EventWritten(err)
 	switch {
@@ -225,16 +183,18 @@ func isRejection(err error) bool {
 	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
 }
 
-func (e *events) request(ctx context.Context, result *record.EventCorrelateResult) (*corev1.Event, error) {
-	if result.Event.Count > 1 {
-		written, err := e.sink.PatchWithEventNamespaceWithContext(ctx, result.Event, result.Patch)
-		if !apierrors.IsNotFound(err) {
-			return written, err
+// request creates an event, or updates an earlier one that it repeats.
+func (e *events) request(ctx context.Context, event *corev1.Event) error {
+	if event.Count > 1 {
+		patch, err := repeated(event)
+		if err != nil {
+			return err
+		}
+		if err := e.sink.Patch(ctx, event, patch); !apierrors.IsNotFound(err) {
+			return err
 		}
 	}
-	event := result.Event.DeepCopy()
-	event.ResourceVersion = ""
-	return e.sink.CreateWithEventNamespaceWithContext(ctx, event)
+	return e.sink.Create(ctx, event)
 }
 
 // Drain waits until the queue is empty or ctx ends. Events that are still queued then are

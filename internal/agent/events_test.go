@@ -41,27 +41,27 @@ func (s *eventStore) next() error {
 	return err
 }
 
-func (s *eventStore) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
+func (s *eventStore) Create(_ context.Context, event *corev1.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.next(); err != nil {
-		return nil, err
+		return err
 	}
-	s.events[event.Name] = event
-	return event, nil
+	s.events[event.Name] = event.DeepCopy()
+	return nil
 }
 
-func (s *eventStore) PatchWithEventNamespaceWithContext(_ context.Context, event *corev1.Event, data []byte) (*corev1.Event, error) {
+func (s *eventStore) Patch(_ context.Context, event *corev1.Event, patch []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.next(); err != nil {
-		return nil, err
+		return err
 	}
 	stored, found := s.events[event.Name]
 	if !found {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, event.Name)
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, event.Name)
 	}
-	return stored, json.Unmarshal(data, stored)
+	return json.Unmarshal(patch, stored)
 }
 
 // lines formats the stored events, sorted.

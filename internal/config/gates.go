@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/component-base/featuregate"
 )
 
 // The feature gates, with the names that OpenKruise uses.
@@ -21,23 +19,34 @@ const (
 	ServerlessGate = "EnablePodProbeMarkerOnServerless"
 )
 
-// newGates returns the gates with their defaults. They include AllAlpha and AllBeta, which
-// set the gates of a stage that are not set by name.
-func newGates() featuregate.MutableFeatureGate {
-	gates := featuregate.NewFeatureGate()
-	// Add cannot fail before the gates are used.
-	_ = gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{
-		PodProbeMarkerGate: {Default: true, PreRelease: featuregate.Beta},
-		ServerlessGate:     {Default: false, PreRelease: featuregate.Alpha},
-	})
-	return gates
+// Gates that set the gates of a stage that are not set by name.
+const (
+	allAlpha = "AllAlpha"
+	allBeta  = "AllBeta"
+)
+
+// gate is a feature gate.
+type gate struct {
+	name string
+	on   bool
+	// stage is the gate that sets this one if it is not set by name.
+	stage string
+}
+
+// gates returns the gates with their defaults. The package featuregate of Kubernetes would link
+// the metrics and traces of Kubernetes into every program.
+func gates() []gate {
+	return []gate{
+		{name: PodProbeMarkerGate, on: true, stage: allBeta},
+		{name: ServerlessGate, on: false, stage: allAlpha},
+	}
 }
 
 // knownGates returns the names of all gates, sorted.
 func knownGates() []string {
-	var names []string
-	for name := range newGates().GetAll() {
-		names = append(names, string(name))
+	names := []string{allAlpha, allBeta}
+	for _, g := range gates() {
+		names = append(names, g.name)
 	}
 	slices.Sort(names)
 	return names
@@ -46,18 +55,14 @@ func knownGates() []string {
 // effective returns the given gates and the resulting values of Seamark's gates. It keeps
 // unknown gates, which validation rejects.
 func effective(given map[string]bool) map[string]bool {
-	gates := newGates()
-	known := maps.Clone(given)
-	maps.DeleteFunc(known, func(name string, _ bool) bool { return !slices.Contains(knownGates(), name) })
-	// SetFromMap cannot fail: the gates are known and not locked.
-	_ = gates.SetFromMap(known)
-	all := maps.Clone(given)
-	if all == nil {
-		all = map[string]bool{}
+	all := map[string]bool{}
+	for _, g := range gates() {
+		all[g.name] = g.on
+		if on, set := given[g.stage]; set {
+			all[g.name] = on
+		}
 	}
-	for _, name := range []featuregate.Feature{PodProbeMarkerGate, ServerlessGate} {
-		all[string(name)] = gates.Enabled(name)
-	}
+	maps.Copy(all, given)
 	return all
 }
 
