@@ -11,7 +11,7 @@ COPY api api
 COPY cmd cmd
 COPY internal internal
 ARG TARGETOS TARGETARCH VERSION=unknown
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -tags=grpcnotrace \
     -ldflags "-s -w -X main.version=$VERSION" -o /out/ ./cmd/seamark-manager ./cmd/seamark-agent
 
 FROM scratch AS manager
