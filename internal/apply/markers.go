@@ -50,22 +50,24 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 	return stored, nil
 }
 
-// Finalizers sets the marker's finalizers. If the marker has changed since it was read, the error
-// is a conflict of the API server; if it no longer exists, the error is ErrGone.
-func (m *Markers) Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) error {
+// Finalizers sets the marker's finalizers and returns its resource version after the write. If the
+// marker has changed since it was read, the error is a conflict of the API server; if it no longer
+// exists, the error is ErrGone.
+func (m *Markers) Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) (string, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": marker.ResourceVersion,
 		"finalizers":      finalizers,
 	}})
 	if err != nil {
-		return fmt.Errorf("encode finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
+		return "", fmt.Errorf("encode finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
-	err = m.client.Patch(ctx, named(marker), client.RawPatch(types.MergePatchType, body),
+	stored := named(marker)
+	err = m.client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
-		return fmt.Errorf("write finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
+		return "", fmt.Errorf("write finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
 	}
-	return nil
+	return stored.ResourceVersion, nil
 }
 
 func named(marker *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker {

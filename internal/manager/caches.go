@@ -36,7 +36,7 @@ func caches(options view.Options) cache.Options {
 			},
 			gather.NewNode():           {Transform: view.Transform(view.TrimNode)},
 			&v1alpha1.PodProbeMarker{}: {},
-			&v1alpha1.NodePodProbe{}:   {},
+			&v1alpha1.NodePodProbe{}:   {Transform: view.Transform(view.NewPlanTrimmer().Trim)},
 		},
 	}
 }

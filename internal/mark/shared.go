@@ -33,6 +33,19 @@ func Entries(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return kept
 }
 
+// SameFields reports whether marks depend on the same fields in both lists of managedFields entries.
+// It may be false for entries that differ in their form only.
+func SameFields(before, after []metav1.ManagedFieldsEntry) bool {
+	old, entry := Entry(before), Entry(after)
+	if old == nil || entry == nil {
+		return old == entry
+	}
+	return slices.EqualFunc(before, after, func(a, b metav1.ManagedFieldsEntry) bool {
+		return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
+			(a.FieldsV1 == b.FieldsV1 || a.FieldsV1 != nil && b.FieldsV1 != nil && a.FieldsV1.Equal(*b.FieldsV1))
+	})
+}
+
 // Shared returns the keys of Seamark's marks that other managers own too: those that set the
 // same value. An apply that omits such a key does not remove it.
 func Shared(managed []metav1.ManagedFieldsEntry) sets.Set[Key] {
@@ -52,7 +65,7 @@ func Shared(managed []metav1.ManagedFieldsEntry) sets.Set[Key] {
 func coOwners(managed []metav1.ManagedFieldsEntry) func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
 	return func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
 		own := Entry(managed)
-		if own == nil || own.FieldsV1 == nil {
+		if own == nil || own.FieldsV1 == nil || len(managed) == 1 {
 			return
 		}
 		fields, err := parse(own)

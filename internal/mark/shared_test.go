@@ -69,6 +69,33 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+func TestSameFields(t *testing.T) {
+	pod := func() *builders.PodBuilder { return builders.Pod("ns", "a") }
+	const other = `{"f:metadata":{"f:labels":{"f:gameserver-idle":{}}}}`
+	marked := pod().ManagedFields("seamark", "status", ownedSet).Updated("kubectl", "", other)
+	cases := map[string]struct {
+		before, after *builders.PodBuilder
+		want          bool
+	}{
+		"no marks":                    {pod(), pod(), true},
+		"entries of others, no marks": {pod().Updated("kubectl", "", "{}"), pod(), true},
+		"same entries":                {marked, marked, true},
+		"first marks":                 {pod(), marked, false},
+		"marks removed":               {marked, pod(), false},
+		"other fields":                {marked, pod().ManagedFields("seamark", "status", other).Updated("kubectl", "", other), false},
+		"owner added":                 {pod().ManagedFields("seamark", "status", ownedSet), marked, false},
+		"another owner":               {marked, pod().ManagedFields("seamark", "status", ownedSet).Updated("helm", "", other), false},
+		"another operation":           {marked, pod().ManagedFields("seamark", "status", ownedSet).ManagedFields("kubectl", "", other), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := mark.SameFields(tc.before.Build().ManagedFields, tc.after.Build().ManagedFields); got != tc.want {
+				t.Errorf("SameFields = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestLeftover(t *testing.T) {
 	const (
 		idleLabel = `{"f:metadata":{"f:labels":{"f:idle":{}}}}`

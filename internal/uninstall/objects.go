@@ -135,7 +135,7 @@ func (u *uninstaller) releaseOne(ctx context.Context, marker *v1alpha1.PodProbeM
 		rest := slices.DeleteFunc(slices.Clone(marker.Finalizers), func(finalizer string) bool {
 			return finalizer == v1alpha1.PodProbeMarkerFinalizer
 		})
-		err := u.markers.Finalizers(ctx, marker, rest)
+		_, err := u.markers.Finalizers(ctx, marker, rest)
 		released = err == nil
 		if err == nil || errors.Is(err, apply.ErrGone) {
 			return nil

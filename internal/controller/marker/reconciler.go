@@ -37,7 +37,7 @@ const maxNote = 1000
 // Markers writes markers, as apply.Markers does.
 type Markers interface {
 	Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, status v1alpha1.PodProbeMarkerStatus) (*v1alpha1.PodProbeMarker, error)
-	Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) error
+	Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) (string, error)
 }
 
 // Options are the dependencies of a Reconciler. All are required.
@@ -72,6 +72,8 @@ type Reconciler struct {
 	releases *releases
 	reported *reported
 	recent   *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	// held are the finalizers that the cache does not have yet.
+	held *apply.Recent[types.NamespacedName, struct{}]
 	// started returns the time of the first reconcile.
 	started func() time.Time
 }
@@ -85,6 +87,7 @@ func New(options Options) *Reconciler {
 		releases: newReleases(),
 		reported: newReported(),
 		recent:   apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		held:     apply.NewRecent[types.NamespacedName, struct{}](),
 		started:  sync.OnceValue(options.Now),
 	}
 }
@@ -99,6 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.checks.forget(request.NamespacedName)
 		r.releases.forget(request.NamespacedName)
 		r.recent.Forget(request.NamespacedName)
+		r.held.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("get marker %s: %w", request, err)
@@ -107,10 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return r.release(ctx, marker)
 	}
 	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
-		held := marker.DeepCopy()
-		controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
-		// The write enqueues the marker again, for its status.
-		return outdated(r.Markers.Finalizers(ctx, marker, held.Finalizers))
+		return outdated(r.hold(ctx, marker))
 	}
 	if wait := r.checks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -151,6 +152,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 	status := next(current, marker.Generation, matched, findings, r.Now())
 	if same(current, status) {
 		r.checks.reported(key, findings)
+		return nil
+	}
+	if unseen {
+		// The write would be a conflict. The marker is enqueued when the cache has the last one.
+		r.checks.retry(key)
 		return nil
 	}
 	stored, err := r.Markers.Status(ctx, marker, status)

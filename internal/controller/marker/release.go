@@ -77,11 +77,28 @@ func (r *Reconciler) recheck(ctx context.Context, marker *v1alpha1.PodProbeMarke
 	return left, err
 }
 
+// hold adds the finalizer. The write enqueues the marker again, for its status. Other events may
+// do so before the cache has the write, and then hold does not repeat it.
+func (r *Reconciler) hold(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
+	key := client.ObjectKeyFromObject(marker)
+	if _, unseen := r.held.Unseen(key, marker.UID, marker.ResourceVersion); unseen {
+		return nil
+	}
+	held := marker.DeepCopy()
+	controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
+	version, err := r.Markers.Finalizers(ctx, marker, held.Finalizers)
+	if err != nil {
+		return err //nolint:wrapcheck // apply wraps errors.
+	}
+	r.held.Wrote(key, marker.UID, version, struct{}{})
+	return nil
+}
+
 // unhold removes the finalizer.
 func (r *Reconciler) unhold(ctx context.Context, marker *v1alpha1.PodProbeMarker) (reconcile.Result, error) {
 	released := marker.DeepCopy()
 	controllerutil.RemoveFinalizer(released, v1alpha1.PodProbeMarkerFinalizer)
-	if err := r.Markers.Finalizers(ctx, marker, released.Finalizers); err != nil {
+	if _, err := r.Markers.Finalizers(ctx, marker, released.Finalizers); err != nil {
 		return outdated(err)
 	}
 	r.releases.forget(client.ObjectKeyFromObject(marker))

@@ -4,6 +4,7 @@
 package marker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,10 @@ type writes struct {
 	*store
 	statuses []string
 	released bool
+	// finalizers are the numbers of finalizers written.
+	finalizers []int
+	// stored is the resource version after the write of a status, if it changes.
+	stored string
 }
 
 func (w *writes) Status(_ context.Context, marker *v1alpha1.PodProbeMarker, status v1alpha1.PodProbeMarkerStatus) (*v1alpha1.PodProbeMarker, error) {
@@ -97,12 +102,15 @@ func (w *writes) Status(_ context.Context, marker *v1alpha1.PodProbeMarker, stat
 		w.statuses = append(w.statuses, words(c))
 	}
 	w.marker.Status = status
-	return marker, nil
+	stored := marker.DeepCopy()
+	stored.ResourceVersion = cmp.Or(w.stored, marker.ResourceVersion)
+	return stored, nil
 }
 
-func (w *writes) Finalizers(_ context.Context, _ *v1alpha1.PodProbeMarker, finalizers []string) error {
+func (w *writes) Finalizers(_ context.Context, _ *v1alpha1.PodProbeMarker, finalizers []string) (string, error) {
 	w.released = len(finalizers) == 0
-	return nil
+	w.finalizers = append(w.finalizers, len(finalizers))
+	return "1000", nil
 }
 
 // releasing is a reconciler with a deleted marker that sets the label web.

@@ -5,8 +5,8 @@ package podmark
 
 import (
 	"context"
-	"errors"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -113,13 +113,23 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 }
 
 // sameMarks reports whether both versions of the pod have the same marks, the same labels and
-// annotations that may be declared by a marker, and the same marks that other managers own too.
+// annotations that may be declared by a marker, and the same marks that other managers own too. It
+// compares what these are read from, because it is called for every change of every pod.
 func sameMarks(before, after *corev1.Pod) bool {
-	old, errOld := mark.Owned(before)
-	current, err := mark.Owned(after)
-	return errors.Join(errOld, err) == nil && current.Equal(old) &&
-		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations) &&
-		mark.Shared(after.ManagedFields).Equal(mark.Shared(before.ManagedFields))
+	return maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations) &&
+		mark.SameFields(before.ManagedFields, after.ManagedFields) &&
+		slices.EqualFunc(conditions(before), conditions(after), func(a, b corev1.PodCondition) bool { return equality.Semantic.DeepEqual(a, b) })
+}
+
+// conditions returns the conditions of the pod that may be marks.
+func conditions(pod *corev1.Pod) []corev1.PodCondition {
+	var found []corev1.PodCondition
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; !v1alpha1.IsNativePodCondition(c.Type) {
+			found = append(found, *c)
+		}
+	}
+	return found
 }
 
 func (r *Reconciler) enqueueSelected(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {

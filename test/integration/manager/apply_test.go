@@ -82,7 +82,7 @@ func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 	if _, err := markers.Status(t.Context(), gone, v1alpha1.PodProbeMarkerStatus{}); !errors.Is(err, apply.ErrGone) {
 		t.Errorf("status of a deleted marker: error %v, want %v", err, apply.ErrGone)
 	}
-	if err := markers.Finalizers(t.Context(), gone, nil); !errors.Is(err, apply.ErrGone) {
+	if _, err := markers.Finalizers(t.Context(), gone, nil); !errors.Is(err, apply.ErrGone) {
 		t.Errorf("finalizers of a deleted marker: error %v, want %v", err, apply.ErrGone)
 	}
 	stored, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 3})
@@ -92,10 +92,11 @@ func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 	if _, err := markers.Status(t.Context(), read, v1alpha1.PodProbeMarkerStatus{MatchedPods: 4}); !apierrors.IsConflict(err) {
 		t.Errorf("status at an old version: error %v, want a conflict", err)
 	}
-	if err := markers.Finalizers(t.Context(), read, nil); !apierrors.IsConflict(err) {
+	if _, err := markers.Finalizers(t.Context(), read, nil); !apierrors.IsConflict(err) {
 		t.Errorf("finalizers at an old version: error %v, want a conflict", err)
 	}
-	w.must(markers.Finalizers(t.Context(), stored, []string{"example.com/f"}))
+	_, err = markers.Finalizers(t.Context(), stored, []string{"example.com/f"})
+	w.must(err)
 	w.must(w.client.Patch(t.Context(), stored, env.MergePatch(`{"metadata":{"finalizers":null}}`)))
 	w.must(w.client.Delete(t.Context(), stored))
 }
