@@ -4,17 +4,12 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // TestStaticPod probes a static pod. Its object is a mirror pod, which has another UID than the
@@ -27,8 +22,8 @@ func TestStaticPod(t *testing.T) {
 		newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"})),
 		newProbe("socket", tcpSocket(intstr.FromInt32(47080)), condition("test.dev/socket"))))
-	node := s.anyNode()
-	s.runStatic(node, newPod("static", "touch /tmp/ok; httpd -p 47080; "+idle, labels))
+	node := s.AnyNode()
+	s.RunStatic(node, newPod("static", "touch /tmp/ok; httpd -p 47080; "+idle, labels))
 	name := "static-" + node
 	marked := []expectation{
 		hasCondition("test.dev/alive", corev1.ConditionTrue), hasCondition("test.dev/socket", corev1.ConditionTrue),
@@ -48,27 +43,4 @@ func TestStaticPod(t *testing.T) {
 	if after := s.getPod(name); after.UID != before.UID {
 		t.Errorf("the mirror pod was recreated: UID %s, before %s", after.UID, before.UID)
 	}
-}
-
-// anyNode returns the name of a node.
-func (s *suite) anyNode() string {
-	s.Helper()
-	var nodes corev1.NodeList
-	cluster.Must(s, s.Client.List(s.Context(), &nodes))
-	return nodes.Items[0].Name
-}
-
-// runStatic runs the pod as a static pod of the node, in the test's namespace, until the test
-// ends.
-func (s *suite) runStatic(node string, pod *corev1.Pod) {
-	s.Helper()
-	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-	pod.Namespace = s.Namespace
-	manifest, err := yaml.Marshal(pod)
-	cluster.Must(s, err)
-	folder := filepath.Join(s.Dir, "nodes", node, "static-pods")
-	cluster.Must(s, os.MkdirAll(folder, 0o755))
-	path := filepath.Join(folder, s.Namespace+"-"+pod.Name+".yaml")
-	cluster.Must(s, os.WriteFile(path, manifest, 0o600))
-	s.Cleanup(func() { cluster.Must(s, os.Remove(path)) })
 }

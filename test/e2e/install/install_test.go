@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -157,6 +158,11 @@ func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	cluster.Must(s, s.Client.List(s.Context(), &plans))
 	if len(plans.Items) > 0 {
 		s.Errorf("%d NodePodProbes remain", len(plans.Items))
+	}
+	var reports seamarkv1alpha1.ProbeReportList
+	cluster.Must(s, s.Client.List(s.Context(), &reports))
+	if len(reports.Items) > 0 {
+		s.Errorf("%d ProbeReports remain", len(reports.Items))
 	}
 	s.checkNothingLeft()
 }

@@ -1,0 +1,227 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
+)
+
+// Image names of the programs: those of this build, and those of the previous release that
+// `make previous-release` builds.
+const (
+	currentManager, previousManager = "seamark-manager", "previous-manager"
+	currentAgent, previousAgent     = "seamark-agent", "previous-agent"
+)
+
+// lastLook is how long the last marks must stay.
+const lastLook = 5 * time.Second
+
+// upgrade is an installation that moves between the previous release and this build.
+type upgrade struct {
+	*suite
+	*history
+	pods []*upgradePod
+	// chart is the folder of the previous release's chart.
+	chart string
+}
+
+// TestUpgradeFromPreviousRelease upgrades the previous release and rolls back to it, all at once
+// and with each program first. A watch compares all versions of the pods: the marks of a pod
+// change only after the test has changed the answers of its containers.
+func TestUpgradeFromPreviousRelease(t *testing.T) {
+	s := newSuite(t)
+	u := &upgrade{suite: s, chart: filepath.Join(s.Dir, "previous", "chart")}
+	if _, err := os.Stat(u.chart); err != nil {
+		t.Skipf("no previous release: %v: run `make previous-release`, which needs the git history", err)
+	}
+	u.installPrevious()
+	u.createUpgradePods()
+	u.history = s.watchHistory()
+	u.reached("previous release")
+	u.forget()
+	u.reportsInStatus()
+
+	for _, step := range []struct {
+		name string
+		roll func()
+		then func()
+	}{
+		{"upgrade the agents first", u.images(previousManager, currentAgent), u.reportsInBoth},
+		{"then the managers", u.images(currentManager, currentAgent), u.reportsInBoth},
+		{"roll back the managers first", u.images(previousManager, currentAgent), u.reportsInBoth},
+		{"then the release", u.rollBack, u.reportsInStatus},
+		{"upgrade the managers first", u.images(currentManager, previousAgent), u.reportsInStatus},
+		{"then the agents", u.images(currentManager, currentAgent), u.reportsInBoth},
+		{"roll back the agents first", u.images(currentManager, previousAgent), u.reportsInStatus},
+		{"then the release again", u.rollBack, u.reportsInStatus},
+		{"upgrade at once", u.images(currentManager, currentAgent), u.reportsInBoth},
+		{"roll back at once", u.rollBack, u.reportsInStatus},
+		{"upgrade again", u.images(currentManager, currentAgent), u.reportsInBoth},
+	} {
+		u.step(step.name, step.roll)
+		step.then()
+		if t.Failed() {
+			return
+		}
+	}
+	<-time.After(lastLook)
+	u.settled("some time later")
+}
+
+// installPrevious replaces the release by the previous one, as it is on a cluster that has never
+// had this build.
+func (u *upgrade) installPrevious() {
+	u.Helper()
+	u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
+	u.Kubectl("delete", "crd", "probereports.seamark.dev", "--ignore-not-found")
+	u.helm(append([]string{"install", release, u.chart, "--set", "manager.image.repository=" + previousManager,
+		"--set", "agent.image.repository=" + previousAgent}, u.installArgs()...)...)
+}
+
+// images returns a function that upgrades to the current chart with these images.
+func (u *upgrade) images(manager, agent string) func() {
+	return func() {
+		u.Helper()
+		u.helm("upgrade", release, "charts/seamark", "-f", u.values, "--history-max", "0",
+			"--set", "manager.image.repository="+manager, "--set", "agent.image.repository="+agent)
+	}
+}
+
+// rollBack rolls the release back to its first revision.
+func (u *upgrade) rollBack() {
+	u.Helper()
+	u.helm("rollback", release, "1", "--history-max", "0")
+}
+
+// step rolls the programs and changes answers of containers meanwhile and afterwards.
+func (u *upgrade) step(name string, roll func()) {
+	u.Helper()
+	start := time.Now()
+	roll()
+	for _, pod := range u.pods {
+		if pod.turn == during {
+			u.flip(pod)
+			<-time.After(time.Second)
+		}
+	}
+	for _, object := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
+		u.Kubectl("rollout", "status", "--namespace", cluster.SystemNamespace, "--timeout", cluster.Timeout.String(), object)
+	}
+	u.onlyCurrentPods()
+	rolled := time.Since(start)
+	u.settled(name + ", during the rollout")
+	for _, pod := range u.pods {
+		if pod.turn == after {
+			u.flip(pod)
+		}
+	}
+	u.settled(name + ", after the rollout")
+	u.Logf("%s: rolled out after %s, settled after %s", name, rolled.Round(time.Second), time.Since(start).Round(time.Second))
+}
+
+// onlyCurrentPods waits until the replaced pods of the programs are gone.
+func (u *upgrade) onlyCurrentPods() {
+	u.Helper()
+	deployment, daemonSet := &appsv1.Deployment{}, &appsv1.DaemonSet{}
+	cluster.Must(u, u.Client.Get(u.Context(), client.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}, deployment))
+	cluster.Must(u, u.Client.Get(u.Context(), client.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-agent"}, daemonSet))
+	want := int(*deployment.Spec.Replicas + daemonSet.Status.DesiredNumberScheduled)
+	u.Eventually("the replaced pods are gone", func(ctx context.Context) error {
+		out, err := u.TryKubectl(ctx, "get", "pods", "--namespace", cluster.SystemNamespace, "-l", "app.kubernetes.io/component in (manager,agent)", "-o", "name")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if got := strings.Count(out, "\n"); got != want {
+			return fmt.Errorf("%d pods, want %d", got, want)
+		}
+		return nil
+	})
+}
+
+// reportsInStatus expects that the agents of the previous release report: in NodePodProbe.status.
+func (u *upgrade) reportsInStatus() {
+	u.Helper()
+	u.Eventually("the states are in NodePodProbe.status", func(ctx context.Context) error {
+		return u.eachPlan(ctx, func(plan *v1alpha1.NodePodProbe) error {
+			if plan.Status.ProbeReports || !u.reported(plan) {
+				return fmt.Errorf("NodePodProbe %s has probeReports %t and %d pods in its status", plan.Name, plan.Status.ProbeReports, len(plan.Status.PodProbeStatuses))
+			}
+			return nil
+		})
+	})
+}
+
+// reportsInBoth expects that the agents of this build report in slices, and copy the states to
+// NodePodProbe.status for the previous release.
+func (u *upgrade) reportsInBoth() {
+	u.Helper()
+	u.Eventually("the states are in ProbeReports and in NodePodProbe.status", func(ctx context.Context) error {
+		var slices seamarkv1alpha1.ProbeReportList
+		if err := u.Client.List(ctx, &slices); err != nil {
+			return err
+		}
+		reported := map[string]int{}
+		for _, slice := range slices.Items {
+			for _, pod := range slice.Pods {
+				if pod.Namespace == u.Namespace {
+					reported[pod.UID]++
+				}
+			}
+		}
+		if len(reported) != len(u.pods) {
+			return fmt.Errorf("%d pods are in ProbeReports, want %d", len(reported), len(u.pods))
+		}
+		for uid, times := range reported {
+			if times != 1 {
+				return fmt.Errorf("pod %s is in %d ProbeReports", uid, times)
+			}
+		}
+		return u.eachPlan(ctx, func(plan *v1alpha1.NodePodProbe) error {
+			if !plan.Status.ProbeReports || !u.reported(plan) {
+				return fmt.Errorf("NodePodProbe %s has probeReports %t and %d pods in its status", plan.Name, plan.Status.ProbeReports, len(plan.Status.PodProbeStatuses))
+			}
+			return nil
+		})
+	})
+}
+
+// reported reports whether the status of the plan has all pods of the test that the plan has.
+func (u *upgrade) reported(plan *v1alpha1.NodePodProbe) bool {
+	stated := map[string]bool{}
+	for _, pod := range plan.Status.PodProbeStatuses {
+		stated[pod.UID] = true
+	}
+	for _, pod := range plan.Spec.PodProbes {
+		if pod.Namespace == u.Namespace && !stated[pod.UID] {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *upgrade) eachPlan(ctx context.Context, check func(*v1alpha1.NodePodProbe) error) error {
+	var plans v1alpha1.NodePodProbeList
+	if err := u.Client.List(ctx, &plans); err != nil {
+		return err
+	}
+	for i := range plans.Items {
+		if err := check(&plans.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
