@@ -201,7 +201,7 @@ func (s *story) advise(pod string) {
 		fmt.Sprintf("get pods %s -L %s -w", in, idleLabel),
 		fmt.Sprintf("describe pod %s %s", in, pod),
 		fmt.Sprintf("get podprobemarker %s %s -o yaml", in, s.example.marker),
-		"get nodepodprobes",
+		"get nodepodprobes,probereports",
 		fmt.Sprintf("scale deployment %s %s --replicas=5", in, s.example.deployment),
 	} {
 		fmt.Fprintf(s.out, "    %s %s\n", s.kubectl, args)

@@ -173,6 +173,9 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 		raw += string(n.ClosureLine.Value(p.source))
 	}
 	raw = strings.TrimSpace(raw)
+	if strings.HasPrefix(raw, "<picture>") {
+		return nil
+	}
 	if !strings.HasPrefix(raw, "<!--") {
 		return fmt.Errorf("HTML is not checked for commands: write Markdown")
 	}
@@ -182,6 +185,8 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 	switch strings.TrimSpace(key) {
 	case "needs":
 		return p.need(value)
+	case "generated", "end": // Around what a program writes.
+		return nil
 	case "timeout":
 		timeout, err := time.ParseDuration(value)
 		p.timeout = timeout
