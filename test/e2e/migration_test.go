@@ -232,7 +232,12 @@ func TestMoveFromOpenKruise(t *testing.T) {
 		}
 	}
 
+	s.Eventually("the states are in ProbeReports", s.inSlices(appsv1alpha1.ProbeSucceeded, "right"))
+	s.Eventually("the states are in ProbeReports", s.inSlices(appsv1alpha1.ProbeFailed, "turned"))
+	s.copied("right", appsv1alpha1.ProbeSucceeded)
+
 	s.exec("right", "rm /tmp/ok")
+	s.copied("right", appsv1alpha1.ProbeFailed)
 	s.podIs("right", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
 	cluster.Must(t, s.useCRDs(t.Context(), ours))
 	s.exec("turned", "touch /tmp/ok")
@@ -248,5 +253,24 @@ func TestMoveFromOpenKruise(t *testing.T) {
 			return nil
 		}
 		return fmt.Errorf("it exists: %w", err)
+	})
+}
+
+// copied waits until NodePodProbe.status has the state of the pod's first probe, which OpenKruise
+// would continue from.
+func (s *suite) copied(pod string, state appsv1alpha1.ProbeState) {
+	s.Helper()
+	uid, node := string(s.getPod(pod).UID), s.getPod(pod).Spec.NodeName
+	s.Eventually("NodePodProbe.status has the state of pod "+pod, func(ctx context.Context) error {
+		plan := &appsv1alpha1.NodePodProbe{}
+		if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: node}, plan); err != nil {
+			return err
+		}
+		for _, reported := range plan.Status.PodProbeStatuses {
+			if reported.UID == uid && len(reported.ProbeStates) > 0 && reported.ProbeStates[0].State == state {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v, want %s", plan.Status.PodProbeStatuses, state)
 	})
 }

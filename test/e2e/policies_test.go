@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -58,6 +59,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 	s.Eventually("a report for its own node is accepted", func(ctx context.Context) error {
 		return agent.Status().Patch(ctx, own.DeepCopy(), statusPatch(), ctrl.DryRunAll)
 	})
+	s.reportsOnlyOwnNode(agent, node)
 	// The manager deletes a plan without a node, so it is recreated until the agent has tried.
 	name := s.Namespace
 	s.Eventually("a report for another node is rejected", func(ctx context.Context) error {
@@ -110,6 +112,21 @@ func (s *suite) agentToken() (string, ctrl.Client) {
 	agent, err := ctrl.New(config, ctrl.Options{Scheme: s.Client.Scheme()})
 	cluster.Must(s, err)
 	return pod.Spec.NodeName, agent
+}
+
+// reportsOnlyOwnNode creates ProbeReports with an agent's token.
+func (s *suite) reportsOnlyOwnNode(agent ctrl.Client, node string) {
+	s.Helper()
+	slice := func(name, node string) *seamarkv1alpha1.ProbeReport {
+		return &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}, NodeName: node}
+	}
+	s.Eventually("a slice of its own node is accepted", func(ctx context.Context) error {
+		return agent.Create(ctx, slice(node+".9999", node), ctrl.DryRunAll)
+	})
+	for _, other := range []*seamarkv1alpha1.ProbeReport{slice("other.0", "other"), slice(node+".x.0", node+".x")} {
+		cluster.Must(s, rejectedWith(agent.Create(s.Context(), other),
+			fmt.Sprintf("the agent of node %q cannot write ProbeReport %q", node, other.Name)))
+	}
 }
 
 func statusPatch() ctrl.Patch {

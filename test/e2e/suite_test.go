@@ -127,6 +127,7 @@ func (s *suite) dump(ctx context.Context) {
 		{"get", "pods", "-o", "wide", "--show-labels"},
 		{"get", "podprobemarkers", "-o", "yaml"},
 		{"get", "nodepodprobes", "-o", "yaml"},
+		{"get", "probereports", "-o", "yaml"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"get", "pods", "-n", cluster.SystemNamespace, "-o", "wide"},
 		{"logs", "-n", cluster.SystemNamespace, "-l", "app.kubernetes.io/name=seamark", "--tail=60", "--prefix"},

@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,15 @@ func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResou
 	return nil
 }
 
-// crds returns Seamark's CRDs and OpenKruise's. When the test ends, Seamark's CRDs are restored.
+// crds returns Seamark's versions of OpenKruise's CRDs, and OpenKruise's. When the test ends,
+// Seamark's are restored.
 func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	ours, err := env.ReadCRDs("")
 	cluster.Must(s, err)
+	ours = slices.DeleteFunc(ours, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Spec.Group != appsv1alpha1.GroupName
+	})
 	for _, crd := range ours {
 		upstream = append(upstream, env.Upstream(crd))
 	}
