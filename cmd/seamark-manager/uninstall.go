@@ -20,8 +20,8 @@ import (
 )
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers
-of all markers, and all NodePodProbes. It first scales the managers to zero and acquires
-their lease. It keeps the CRDs and the markers.
+of all markers, all NodePodProbes and all ProbeReports. It first scales the managers to
+zero and acquires their lease. It keeps the CRDs and the markers.
 
 The chart runs this command before a release is deleted. If Seamark was installed
 without the chart, run it before you delete the rest. It is safe to run it again.`
@@ -32,7 +32,7 @@ func newUninstallCommand(program command.Program) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove all marks, finalizers and plans from the cluster",
+		Short: "Remove all marks, finalizers, plans and reports from the cluster",
 		Long:  uninstallHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

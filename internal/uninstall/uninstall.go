@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package uninstall removes what Seamark has written to a cluster: the marks of all pods, the
-// finalizers of all markers, and all NodePodProbes. The markers are kept. During the work the
-// managers are scaled to zero and their lease is held, so that no manager writes. A run that
-// failed can be repeated.
+// finalizers of all markers, all NodePodProbes and all ProbeReports. The markers are kept.
+// During the work the managers are scaled to zero and their lease is held, so that no manager
+// writes. A run that failed can be repeated.
 //
 // Required permissions, in addition to those of a manager:
 //
@@ -61,6 +61,8 @@ type Summary struct {
 	Markers int
 	// Plans is the number of NodePodProbes.
 	Plans int
+	// Reports is the number of ProbeReports.
+	Reports int
 }
 
 type uninstaller struct {
@@ -93,7 +95,8 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 	if err := u.deleteLease(ctx); err != nil {
 		return summary, err
 	}
-	u.say("Kept the CRDs podprobemarkers.apps.kruise.io and nodepodprobes.apps.kruise.io, and %s.", count(summary.Markers, "PodProbeMarker"))
+	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and %s.",
+		count(summary.Markers, "PodProbeMarker"))
 	return summary, nil
 }
 
@@ -122,8 +125,9 @@ func connect(options Options) (*uninstaller, error) {
 	}, nil
 }
 
-// clean removes everything, marks first and plans last. An interrupted run can leave plans,
-// whose probes continue, but no finalizer that nothing would remove.
+// clean removes everything, marks first, then plans, then reports, which agents no longer write
+// without a plan. An interrupted run can leave plans, whose probes continue, but no finalizer
+// that nothing would remove.
 func (u *uninstaller) clean(ctx context.Context) (Summary, error) {
 	var summary Summary
 	var err error
@@ -139,6 +143,10 @@ func (u *uninstaller) clean(ctx context.Context) (Summary, error) {
 		return summary, err
 	}
 	u.say("Deleted %s.", count(summary.Plans, "NodePodProbe"))
+	if summary.Reports, err = u.deleteReports(ctx); err != nil {
+		return summary, err
+	}
+	u.say("Deleted %s.", count(summary.Reports, "ProbeReport"))
 	return summary, nil
 }
 

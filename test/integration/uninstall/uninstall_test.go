@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/uninstall"
@@ -39,6 +41,8 @@ const (
 	name   = "seamark-manager"
 	// foreign is a finalizer of another owner.
 	foreign = "example.com/held"
+	// reports is the number of ProbeReports: more than a page.
+	reports = 1201
 )
 
 // TestUninstall uninstalls twice: the second run finds nothing to do.
@@ -64,12 +68,15 @@ func TestUninstall(t *testing.T) {
 	for i := range 3 {
 		must(t, e.Client.Create(t.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
 	}
+	createReports(t, e)
+	before, err := e.Requests(t.Context())
+	must(t, err)
 
 	for _, round := range []struct {
 		name string
 		want uninstall.Summary
 	}{
-		{"first", uninstall.Summary{Pods: 4, Finalizers: 1, Markers: 1, Plans: 3}},
+		{"first", uninstall.Summary{Pods: 4, Finalizers: 1, Markers: 1, Plans: 3, Reports: reports}},
 		{"again", uninstall.Summary{Markers: 1}},
 	} {
 		var out bytes.Buffer
@@ -81,8 +88,32 @@ func TestUninstall(t *testing.T) {
 			t.Errorf("%s: summary (-want +got):\n%s%s", round.name, diff, out.String())
 		}
 	}
+	after, err := e.Requests(t.Context())
+	must(t, err)
+	if n := after.Since(before).Count(func(r env.Request) bool {
+		return r.Resource == "probereports" && r.IsWrite()
+	}); n != 3 {
+		t.Errorf("%d requests deleted the ProbeReports, want one per page of 500", n)
+	}
 	checkPods(t, e, namespace)
 	checkObjects(t, e, marker)
+}
+
+// createReports creates the ProbeReports of several nodes. One of them has a finalizer of
+// another owner.
+func createReports(t *testing.T, e *env.Env) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(32)
+	for i := range reports {
+		node := fmt.Sprint("node-", i%7)
+		report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", node, i/7)}, NodeName: node}
+		if i == 0 {
+			report.Finalizers = []string{foreign}
+		}
+		group.Go(func() error { return e.Client.Create(t.Context(), report) })
+	}
+	must(t, group.Wait())
 }
 
 func checkPods(t *testing.T, e *env.Env, namespace string) {
@@ -117,6 +148,17 @@ func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 	must(t, e.Client.List(t.Context(), &plans))
 	if len(plans.Items) > 0 {
 		t.Errorf("%d NodePodProbes remain", len(plans.Items))
+	}
+	var all seamarkv1alpha1.ProbeReportList
+	must(t, e.Client.List(t.Context(), &all))
+	// The finalizer of another owner blocks one deletion.
+	for _, report := range all.Items {
+		if !slices.Equal(report.Finalizers, []string{foreign}) || report.DeletionTimestamp == nil {
+			t.Errorf("ProbeReport %s remains: finalizers %v, deleted at %v", report.Name, report.Finalizers, report.DeletionTimestamp)
+		}
+	}
+	if len(all.Items) != 1 {
+		t.Errorf("%d ProbeReports remain, want 1", len(all.Items))
 	}
 	deployment := &appsv1.Deployment{}
 	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, deployment))
