@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,8 @@ func FuzzOwned(f *testing.F) {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}
+	// All seeds share the parser, as the pods of a cache do.
+	parser := mark.NewParser()
 	f.Fuzz(func(t *testing.T, fields string, mine bool) {
 		manager := v1alpha1.FieldManager
 		if !mine {
@@ -40,6 +43,12 @@ func FuzzOwned(f *testing.F) {
 			}).
 			ManagedFields(manager, "status", fields).Build()
 		owned, err := mark.Owned(pod)
+		for range 2 {
+			remembered, errRemembered := parser.Owned(pod)
+			if diff := cmp.Diff(owned, remembered); diff != "" || (err == nil) != (errRemembered == nil) {
+				t.Errorf("remembered marks (-parsed +remembered), errors %v and %v:\n%s", err, errRemembered, diff)
+			}
+		}
 		if !mine && (err != nil || len(owned) > 0) {
 			t.Errorf("owned by another manager's entry: %v, error %v", owned, err)
 		}

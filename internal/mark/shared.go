@@ -17,13 +17,13 @@ import (
 
 // Entries keeps the managedFields entries that marks depend on: Seamark's own, and those of
 // other managers that own one of Seamark's marks too, reduced to these marks.
-func Entries(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+func (p *Parser) Entries(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	own := Entry(managed)
 	if own == nil {
 		return nil
 	}
 	kept := []metav1.ManagedFieldsEntry{*own}
-	for entry, keys := range coOwners(managed) {
+	for entry, keys := range p.coOwners(managed) {
 		if body, err := keys.ToJSON(); err == nil {
 			reduced := *entry
 			reduced.FieldsV1 = metav1.NewFieldsV1(string(body))
@@ -50,7 +50,7 @@ func SameFields(before, after []metav1.ManagedFieldsEntry) bool {
 // same value. An apply that omits such a key does not remove it.
 func Shared(managed []metav1.ManagedFieldsEntry) sets.Set[Key] {
 	shared := sets.New[Key]()
-	for _, keys := range coOwners(managed) {
+	for _, keys := range (*Parser)(nil).coOwners(managed) {
 		keys.Iterate(func(path fieldpath.Path) {
 			if key, _, isMark := keyOf(path); isMark {
 				shared.Insert(key)
@@ -62,21 +62,28 @@ func Shared(managed []metav1.ManagedFieldsEntry) sets.Set[Key] {
 
 // coOwners calls yield for each entry of another manager that owns marks of Seamark's entry, with
 // the paths to these marks. It ignores entries that cannot be parsed.
-func coOwners(managed []metav1.ManagedFieldsEntry) func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
+func (p *Parser) coOwners(managed []metav1.ManagedFieldsEntry) func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
 	return func(yield func(*metav1.ManagedFieldsEntry, *fieldpath.Set) bool) {
 		own := Entry(managed)
 		if own == nil || own.FieldsV1 == nil || len(managed) == 1 {
 			return
 		}
-		fields, err := parse(own)
+		fields, err := p.fields(own)
 		if err != nil {
 			return
 		}
-		mine := paths(fields)
+		var mine *fieldpath.Set
 		for i := range managed {
 			entry := &managed[i]
-			if entry == own || entry.FieldsV1 == nil || !mentions(entry.FieldsV1.GetRawBytes(), mine) {
+			if entry == own || entry.FieldsV1 == nil || !mentions(entry.FieldsV1.GetRawBytes(), fields) {
 				continue
+			}
+			if mine == nil {
+				parsed, err := parse(own)
+				if err != nil {
+					return
+				}
+				mine = paths(parsed)
 			}
 			theirs, err := parse(entry)
 			if err != nil {
@@ -102,13 +109,8 @@ func paths(fields *fieldpath.Set) *fieldpath.Set {
 
 // mentions reports whether the encoded fields contain the name of one of the marks. It avoids
 // parsing the entries of most managers, which are large.
-func mentions(raw []byte, marks *fieldpath.Set) bool {
-	found := false
-	marks.Iterate(func(path fieldpath.Path) {
-		key, _, _ := keyOf(path)
-		found = found || bytes.Contains(raw, []byte(key.Name))
-	})
-	return found
+func mentions(raw []byte, marks []ownedField) bool {
+	return slices.ContainsFunc(marks, func(f ownedField) bool { return bytes.Contains(raw, []byte(f.key.Name)) })
 }
 
 // Leftover returns the keys that Seamark must remove explicitly, ordered by kind and name,

@@ -25,7 +25,7 @@ func FuzzShared(f *testing.F) {
 	f.Fuzz(func(t *testing.T, own, fields string) {
 		pod := builders.Pod("ns", "pod").ManagedFields("seamark", "status", own).Updated("kubectl", "", fields).Build()
 		whole := mark.Shared(pod.ManagedFields)
-		kept := mark.Shared(mark.Entries(pod.ManagedFields))
+		kept := mark.Shared(mark.NewParser().Entries(pod.ManagedFields))
 		if !whole.Equal(kept) {
 			t.Errorf("shared in all entries: %v; in the kept ones: %v", whole, kept)
 		}

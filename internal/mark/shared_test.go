@@ -58,11 +58,11 @@ func TestEntries(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			kept := mark.Entries(tc.pod.Build().ManagedFields)
+			kept := mark.NewParser().Entries(tc.pod.Build().ManagedFields)
 			if diff := cmp.Diff(tc.want, shown(kept)); diff != "" {
 				t.Errorf("kept (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(shown(kept), shown(mark.Entries(kept))); diff != "" {
+			if diff := cmp.Diff(shown(kept), shown(mark.NewParser().Entries(kept))); diff != "" {
 				t.Errorf("Entries is not idempotent (-once +twice):\n%s", diff)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 // them, so they must not be modified. It is safe for concurrent use.
 type PodTrimmer struct {
 	options Options
+	parser  *mark.Parser
 	// texts are labels and annotations.
 	texts      *pool[map[string]string]
 	containers *pool[[]corev1.Container]
@@ -32,6 +33,7 @@ type PodTrimmer struct {
 func NewPodTrimmer(options Options) *PodTrimmer {
 	return &PodTrimmer{
 		options:    options,
+		parser:     mark.NewParser(),
 		texts:      newPool[map[string]string](),
 		containers: newPool[[]corev1.Container](),
 		conditions: newPool[[]corev1.PodCondition](),
@@ -42,7 +44,7 @@ func NewPodTrimmer(options Options) *PodTrimmer {
 // Trim returns a pod with only the fields that views are built from, and those that identify the
 // pod.
 func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
-	owned, err := mark.Owned(pod)
+	owned, err := t.parser.Owned(pod)
 	if err != nil {
 		// The controller that reads the marks gets the same error and reports it.
 		owned = nil
@@ -192,7 +194,7 @@ func (t *PodTrimmer) trimConditions(pod *corev1.Pod, owned mark.Marks) []corev1.
 
 // trimManagedFields keeps the entries that marks depend on, without their times.
 func (t *PodTrimmer) trimManagedFields(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
-	entries := mark.Entries(pod.ManagedFields)
+	entries := t.parser.Entries(pod.ManagedFields)
 	if len(entries) == 0 {
 		return nil
 	}

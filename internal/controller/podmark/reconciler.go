@@ -60,6 +60,7 @@ type Options struct {
 type Reconciler struct {
 	Options
 	lookup   controller.Lookup
+	parser   *mark.Parser
 	arrivals *arrivals
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
 	limits   *limits
@@ -72,6 +73,7 @@ func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options:  options,
 		lookup:   controller.Lookup{Reader: options.Reader},
+		parser:   mark.NewParser(),
 		arrivals: newArrivals(),
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
 		limits:   newLimits(),
@@ -167,7 +169,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
 	if !unseen {
 		var err error
-		if owned, err = mark.Owned(pod); err != nil {
+		if owned, err = r.parser.Owned(pod); err != nil {
 			return change{}, err
 		}
 	}
