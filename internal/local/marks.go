@@ -94,7 +94,7 @@ func (m *marks) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
 		return
 	}
 	options := view.Options{Defaults: plan.KubernetesDefaults()}
-	v := view.New(p.object, m.markers, view.PlaceKubelet, npp, options)
+	v := view.New(p.object, m.markers, view.PlaceKubelet, mark.NodeReport{Plan: npp}, options)
 	desired := v.Desired(p.owned)
 	leftover := v.Leftover(p.owned, desired)
 	if desired.Equal(p.owned) && len(leftover) == 0 {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
@@ -34,11 +35,23 @@ func caches(options view.Options) cache.Options {
 					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))),
 				Transform: view.Transform(view.NewPodTrimmer(options).Trim),
 			},
-			gather.NewNode():           {Transform: view.Transform(view.TrimNode)},
-			&v1alpha1.PodProbeMarker{}: {},
-			&v1alpha1.NodePodProbe{}:   {Transform: view.Transform(view.NewPlanTrimmer().Trim)},
+			gather.NewNode():               {Transform: view.Transform(view.TrimNode)},
+			&v1alpha1.PodProbeMarker{}:     {},
+			&v1alpha1.NodePodProbe{}:       {Transform: view.Transform(view.NewPlanTrimmer().Trim)},
+			&seamarkv1alpha1.ProbeReport{}: {Transform: view.Transform(view.TrimReport)},
 		},
 	}
+}
+
+// sliceIndex is the index of ProbeReports by node. A pod is found among the few entries of its
+// node: an index by pod takes as much memory as a tenth of the cached pods.
+func sliceIndex() toolscache.Indexers {
+	return toolscache.Indexers{gather.SliceNodeIndex: func(object any) ([]string, error) {
+		if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
+			return []string{gather.NodeKey(slice.NodeName)}, nil
+		}
+		return nil, nil
+	}}
 }
 
 // nodeIndex is the index of pods by node that the cache's reader uses for lists by
@@ -47,7 +60,7 @@ func caches(options view.Options) cache.Options {
 func nodeIndex() toolscache.Indexers {
 	return toolscache.Indexers{gather.PodNodeIndex: func(object any) ([]string, error) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{gather.PodNodeKey(pod.Spec.NodeName)}, nil
+			return []string{gather.NodeKey(pod.Spec.NodeName)}, nil
 		}
 		return nil, nil
 	}}
@@ -57,7 +70,7 @@ func nodeIndex() toolscache.Indexers {
 func newStores(ctx context.Context, informers cache.Cache) (gather.Stores, error) {
 	var stores gather.Stores
 	for object, store := range map[client.Object]*gather.Store{
-		&corev1.Pod{}: &stores.Pods, &v1alpha1.PodProbeMarker{}: &stores.Markers,
+		&corev1.Pod{}: &stores.Pods, &v1alpha1.PodProbeMarker{}: &stores.Markers, &seamarkv1alpha1.ProbeReport{}: &stores.Slices,
 	} {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {

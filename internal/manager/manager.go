@@ -244,19 +244,23 @@ func newScheme() (*runtime.Scheme, error) {
 // startInformers creates the informers of all kinds, so that the manager is ready only when
 // all of them are synced.
 func startInformers(ctx context.Context, informers cache.Cache) error {
-	for _, object := range []client.Object{
-		gather.NewNode(), &corev1.Pod{}, &v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{},
+	for _, each := range []struct {
+		object client.Object
+		index  toolscache.Indexers
+	}{
+		{object: gather.NewNode()},
+		{object: &corev1.Pod{}, index: nodeIndex()},
+		{object: &v1alpha1.PodProbeMarker{}},
+		{object: &v1alpha1.NodePodProbe{}},
+		{object: &seamarkv1alpha1.ProbeReport{}, index: sliceIndex()},
 	} {
-		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("create the informer of %T: %w", object, err)
+		informer, err := informers.GetInformer(ctx, each.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("create the informer of %T: %w", each.object, err)
 		}
-	}
-	pods, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("create the informer of pods: %w", err)
-	}
-	if err := pods.AddIndexers(nodeIndex()); err != nil {
-		return fmt.Errorf("index pods by node: %w", err)
+		if err := informer.AddIndexers(each.index); err != nil {
+			return fmt.Errorf("index %T: %w", each.object, err)
+		}
 	}
 	return nil
 }

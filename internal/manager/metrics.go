@@ -33,7 +33,7 @@ func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Read
 	if _, err := plans.AddEventHandler(pending); err != nil {
 		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
 	}
-	caches := metrics.Caches{Reader: mgr.GetCache(), Pending: pending, Shortages: shortages.Counts, Leads: mgr.Elected()}
+	caches := metrics.Caches{Reader: mgr.GetCache(), Slices: reader.Slices, Pending: pending, Shortages: shortages.Counts, Leads: mgr.Elected()}
 	if options.Serverless {
 		caches.Provided = provided(reader)
 	}

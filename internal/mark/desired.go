@@ -19,8 +19,9 @@ type States map[probeid.ID]v1alpha1.ContainerProbeState
 // PodReport is what the agent on the pod's node, or the provider of its virtual node,
 // reported about the pod.
 type PodReport struct {
-	// Reported is whether the agent has reported about its node at all. Until then no state
-	// is known, and the pod keeps its marks.
+	// Reported is whether the agent has reported about the pod. Until then no state is known,
+	// and the pod keeps its marks. Agents that report in the status of the NodePodProbe report
+	// about all pods of the node at once.
 	Reported bool
 	// States are the pod's states.
 	States States

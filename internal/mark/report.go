@@ -4,13 +4,130 @@
 package mark
 
 import (
+	"cmp"
+	"strings"
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
+
+// NodeReport contains what is reported about the pods of one node.
+type NodeReport struct {
+	// Plan is the node's NodePodProbe, or nil if there is none.
+	Plan *v1alpha1.NodePodProbe
+	// Slices are the node's ProbeReports, in any order.
+	Slices []*seamarkv1alpha1.ProbeReport
+}
+
+// InStatus reports whether the states of a node's pods are those in the status of its
+// NodePodProbe, which may be nil, and not those in ProbeReports: an agent of OpenKruise or of an
+// earlier release wrote them. Such an agent replaces the status, and so removes probeReports.
+func InStatus(npp *v1alpha1.NodePodProbe) bool {
+	return npp != nil && !npp.Status.ProbeReports && len(npp.Status.PodProbeStatuses) > 0
+}
+
+// InStatus reports whether the states are those in the status of the NodePodProbe.
+func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
+
+// Of returns the part of the report that is about the pod with the UID. It omits states whose
+// name is not that of a probe.
+func (r NodeReport) Of(pod types.UID) PodReport {
+	var found *entry
+	for uid, e := range r.entries {
+		if uid == string(pod) && (found == nil || e.precedes(*found)) {
+			found = &e
+		}
+	}
+	if found == nil {
+		return PodReport{Reported: r.InStatus()}
+	}
+	report := PodReport{Reported: true, States: make(States, len(found.states))}
+	for _, state := range found.states {
+		if id, err := probeid.Parse(state.Name); err == nil {
+			report.States[id] = state
+		}
+	}
+	return report
+}
+
+// States returns the reported states by the UID of the pod.
+func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
+	entries := make(map[string]entry)
+	for uid, e := range r.entries {
+		if other, known := entries[uid]; !known || e.precedes(other) {
+			entries[uid] = e
+		}
+	}
+	states := make(map[string][]v1alpha1.ContainerProbeState, len(entries))
+	for uid, e := range entries {
+		states[uid] = e.states
+	}
+	return states
+}
+
+// entry is what one object reports about a pod.
+type entry struct {
+	states []v1alpha1.ContainerProbeState
+	// slice is the name of the ProbeReport. It is empty if the entry is in the status.
+	slice string
+}
+
+// entries calls yield with the UID of each pod and an entry of it. While the agent also keeps the
+// status up to date, a pod has an entry in the status too: see precedes.
+func (r NodeReport) entries(yield func(string, entry) bool) {
+	if !r.InStatus() {
+		for _, slice := range r.Slices {
+			for j := range slice.Pods {
+				if pod := &slice.Pods[j]; !yield(pod.UID, entry{states: pod.Probes, slice: slice.Name}) {
+					return
+				}
+			}
+		}
+	}
+	if r.Plan == nil {
+		return
+	}
+	for i := range r.Plan.Status.PodProbeStatuses {
+		pod := &r.Plan.Status.PodProbeStatuses[i]
+		if !yield(pod.UID, entry{states: pod.ProbeStates}) {
+			return
+		}
+	}
+}
+
+// precedes reports whether the entry takes effect and the other entry of the same pod does not:
+// the one with the latest transition, then with the latest result. A pod has two entries if an
+// agent stopped between two writes, and while the status is kept up to date. After a rollback and
+// another upgrade, the manager may see the new status before the new ProbeReports: those of the
+// time before the rollback are older than the status, and have no effect.
+func (e entry) precedes(other entry) bool {
+	transition, result := latest(e.states)
+	otherTransition, otherResult := latest(other.states)
+	return cmp.Or(
+		transition.Compare(otherTransition), result.Compare(otherResult),
+		// The ProbeReports are written before the status.
+		cmp.Compare(len(e.slice), 0)-cmp.Compare(len(other.slice), 0), strings.Compare(other.slice, e.slice),
+	) > 0
+}
+
+// latest returns the time of the latest transition and that of the latest result.
+func latest(states []v1alpha1.ContainerProbeState) (transition, result time.Time) {
+	for i := range states {
+		if t := states[i].LastTransitionTime.Time; t.After(transition) {
+			transition = t
+		}
+		if t := states[i].LastProbeTime.Time; t.After(result) {
+			result = t
+		}
+	}
+	return transition, result
+}
 
 // State returns the state that was reported for the probe. It returns false if there is none:
 // a state of an earlier marker with the same name is not a state of the probe.
@@ -22,57 +139,42 @@ func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState,
 	return state, true
 }
 
-// ReportOf returns the part of a node's report that is about the pod with the UID. It omits
-// states whose name is not that of a probe.
-func ReportOf(npp *v1alpha1.NodePodProbe, pod types.UID) PodReport {
-	report := PodReport{Reported: Reported(npp)}
-	for i := range npp.Status.PodProbeStatuses {
-		status := &npp.Status.PodProbeStatuses[i]
-		if status.UID != string(pod) {
-			continue
-		}
-		report.States = make(States, len(status.ProbeStates))
-		for _, state := range status.ProbeStates {
-			if id, err := probeid.Parse(state.Name); err == nil {
-				report.States[id] = state
-			}
-		}
+// StatusReports returns the entries of the pods in a status, in the form of a ProbeReport.
+func StatusReports(npp *v1alpha1.NodePodProbe) []seamarkv1alpha1.PodReport {
+	var pods []seamarkv1alpha1.PodReport
+	for _, pod := range npp.Status.PodProbeStatuses {
+		pods = append(pods, seamarkv1alpha1.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
+		})
 	}
-	return report
+	return pods
 }
 
-// Reported reports whether the node's agent has reported since the object was created.
-func Reported(npp *v1alpha1.NodePodProbe) bool {
-	return npp.Status.ObservedGeneration > 0 || len(npp.Status.PodProbeStatuses) > 0
-}
-
-// Changed returns the pods whose states differ between two reports of one node, each once.
-func Changed(before, after *v1alpha1.NodePodProbe) []types.NamespacedName {
-	old := make(map[string]*v1alpha1.PodProbeStatus, len(before.Status.PodProbeStatuses))
-	for i := range before.Status.PodProbeStatuses {
-		status := &before.Status.PodProbeStatuses[i]
-		old[status.UID] = status
+// Changed returns the pods whose states differ between two versions of one object, each once.
+func Changed(before, after []seamarkv1alpha1.PodReport) []types.NamespacedName {
+	old := make(map[string]*seamarkv1alpha1.PodReport, len(before))
+	for i := range before {
+		old[before[i].UID] = &before[i]
 	}
 	var changed []types.NamespacedName
 	seen := make(map[types.NamespacedName]bool)
-	add := func(status *v1alpha1.PodProbeStatus) {
-		pod := types.NamespacedName{Namespace: status.Namespace, Name: status.Name}
-		if !seen[pod] {
-			seen[pod] = true
-			changed = append(changed, pod)
+	add := func(pod *seamarkv1alpha1.PodReport) {
+		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		if !seen[name] {
+			seen[name] = true
+			changed = append(changed, name)
 		}
 	}
-	for i := range after.Status.PodProbeStatuses {
-		status := &after.Status.PodProbeStatuses[i]
-		previous, known := old[status.UID]
-		if !known || !equality.Semantic.DeepEqual(previous.ProbeStates, status.ProbeStates) {
-			add(status)
+	for i := range after {
+		previous, known := old[after[i].UID]
+		if !known || !equality.Semantic.DeepEqual(previous.Probes, after[i].Probes) {
+			add(&after[i])
 		}
-		delete(old, status.UID)
+		delete(old, after[i].UID)
 	}
-	for i := range before.Status.PodProbeStatuses {
-		if status := &before.Status.PodProbeStatuses[i]; old[status.UID] != nil {
-			add(status)
+	for i := range before {
+		if old[before[i].UID] != nil {
+			add(&before[i])
 		}
 	}
 	return changed

@@ -4,54 +4,119 @@
 package mark_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-func report(generation int64, pods ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
+func status(probeReports bool, pods ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
 	return &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{
-		ObservedGeneration: generation, PodProbeStatuses: pods,
+		ObservedGeneration: 1, ProbeReports: probeReports, PodProbeStatuses: pods,
 	}}
 }
 
-func podStatus(name, uid string, states ...v1alpha1.ContainerProbeState) v1alpha1.PodProbeStatus {
-	return v1alpha1.PodProbeStatus{Namespace: "ns", Name: name, UID: uid, ProbeStates: states}
+func podStatus(uid string, states ...v1alpha1.ContainerProbeState) v1alpha1.PodProbeStatus {
+	return v1alpha1.PodProbeStatus{Namespace: "ns", Name: "a", UID: uid, ProbeStates: states}
+}
+
+func slice(name string, pods ...seamarkv1alpha1.PodReport) *seamarkv1alpha1.ProbeReport {
+	slice := &seamarkv1alpha1.ProbeReport{NodeName: "node-1", Pods: pods}
+	slice.Name = name
+	return slice
+}
+
+func podReport(name, uid string, states ...v1alpha1.ContainerProbeState) seamarkv1alpha1.PodReport {
+	return seamarkv1alpha1.PodReport{Namespace: "ns", Name: name, UID: uid, Probes: states}
 }
 
 func named(name string, s v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{Name: name, State: s}
 }
 
-func TestReportOf(t *testing.T) {
-	idle := named("web#idle", v1alpha1.ProbeSucceeded)
+// since returns a state of web#idle with the seconds of its last transition and its last result.
+func since(s v1alpha1.ProbeState, transition, result int64) v1alpha1.ContainerProbeState {
+	state := named("web#idle", s)
+	state.LastTransitionTime, state.LastProbeTime = metav1.Unix(transition, 0), metav1.Unix(result, 0)
+	return state
+}
+
+func TestInStatus(t *testing.T) {
+	idle := podStatus("new", named("web#idle", v1alpha1.ProbeSucceeded))
 	cases := map[string]struct {
 		npp  *v1alpha1.NodePodProbe
-		want mark.PodReport
+		want bool
 	}{
-		"no report": {npp: report(0)},
-		"empty report": {
-			npp: report(3), want: mark.PodReport{Reported: true},
-		},
-		"matched by UID, not by name": {
-			npp:  report(0, podStatus("a", "old", named("web#idle", v1alpha1.ProbeFailed)), podStatus("a", "new", idle)),
-			want: mark.PodReport{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: idle}},
-		},
-		"invalid probe name": {
-			npp:  report(0, podStatus("a", "new", named("web", v1alpha1.ProbeFailed), idle)),
-			want: mark.PodReport{Reported: true, States: mark.States{probeid.ID{Marker: "web", Probe: "idle"}: idle}},
-		},
+		"no NodePodProbe":               {},
+		"no report":                     {npp: &v1alpha1.NodePodProbe{}},
+		"OpenKruise":                    {npp: &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{idle}}}, want: true},
+		"earlier release":               {npp: status(false, idle), want: true},
+		"earlier release, no states":    {npp: status(false)},
+		"reports":                       {npp: status(true)},
+		"reports, status is up to date": {npp: status(true, idle)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, mark.ReportOf(tc.npp, "new")); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
+			if got := mark.InStatus(tc.npp); got != tc.want {
+				t.Errorf("InStatus = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNodeReport(t *testing.T) {
+	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
+	idle, busy := named("web#idle", succeeded), named("web#idle", failed)
+	reported := func(state v1alpha1.ContainerProbeState) mark.PodReport {
+		return mark.PodReport{Reported: true, States: mark.States{{Marker: "web", Probe: "idle"}: state}}
+	}
+	in := func(all ...*seamarkv1alpha1.ProbeReport) []*seamarkv1alpha1.ProbeReport { return all }
+	cases := map[string]struct {
+		npp    *v1alpha1.NodePodProbe
+		slices []*seamarkv1alpha1.ProbeReport
+		want   mark.PodReport
+	}{
+		"no report":                      {},
+		"no NodePodProbe":                {slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
+		"no states":                      {npp: status(true), slices: in(slice("n.0", podReport("a", "new"))), want: mark.PodReport{Reported: true, States: mark.States{}}},
+		"not among the reported pods":    {npp: status(true), slices: in(slice("n.0", podReport("a", "old", idle)))},
+		"matched by UID, not by name":    {npp: status(true), slices: in(slice("n.0", podReport("a", "old", busy), podReport("a", "new", idle))), want: reported(idle)},
+		"invalid probe name":             {npp: status(true), slices: in(slice("n.0", podReport("a", "new", named("web", failed), idle))), want: reported(idle)},
+		"in status":                      {npp: status(false, podStatus("old", busy), podStatus("new", idle)), want: reported(idle)},
+		"in status, invalid probe name":  {npp: status(false, podStatus("new", named("web", failed), idle)), want: reported(idle)},
+		"not in the status":              {npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true}},
+		"ProbeReport without effect":     {npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1))},
+		"status is behind":               {npp: status(true, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(failed, 2, 2))},
+		"ProbeReport is behind":          {npp: status(true, podStatus("new", since(failed, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 1)))), want: reported(since(failed, 2, 2))},
+		"ProbeReport is not there yet":   {npp: status(true, podStatus("new", idle)), want: reported(idle)},
+		"status and report of same time": {npp: status(true, podStatus("new", idle)), slices: in(slice("n.0", podReport("a", "new", busy))), want: reported(busy)},
+		"two entries":                    {slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 9))), slice("n.1", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(failed, 2, 2))},
+		"two entries, other result":      {slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 4))), slice("n.1", podReport("a", "new", since(failed, 2, 3)))), want: reported(since(failed, 2, 4))},
+		"two entries of the same time":   {slices: in(slice("n.0", podReport("a", "new", idle)), slice("n.1", podReport("a", "new", busy))), want: reported(idle)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				report := mark.NodeReport{Plan: tc.npp, Slices: tc.slices}
+				if diff := cmp.Diff(tc.want, report.Of("new")); diff != "" {
+					t.Errorf("report (-want +got):\n%s", diff)
+				}
+				states := report.States()["new"]
+				if id := (probeid.ID{Marker: "web", Probe: "idle"}); len(states) > 0 || len(tc.want.States) > 0 {
+					if diff := cmp.Diff(tc.want.States[id], states[len(states)-1]); diff != "" {
+						t.Errorf("states (-want +got):\n%s", diff)
+					}
+				}
+				// The order of the ProbeReports does not matter.
+				slices.Reverse(tc.slices)
 			}
 		})
 	}
@@ -60,16 +125,18 @@ func TestReportOf(t *testing.T) {
 func TestChanged(t *testing.T) {
 	idle, busy := named("web#idle", v1alpha1.ProbeSucceeded), named("web#idle", v1alpha1.ProbeFailed)
 	pod := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+	reports := func(all ...seamarkv1alpha1.PodReport) []seamarkv1alpha1.PodReport { return all }
 	cases := map[string]struct {
-		before, after *v1alpha1.NodePodProbe
+		before, after []seamarkv1alpha1.PodReport
 		want          []types.NamespacedName
 	}{
-		"no change":   {before: report(1, podStatus("a", "1", idle)), after: report(2, podStatus("a", "1", idle))},
-		"new pod":     {before: report(1), after: report(1, podStatus("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
-		"new state":   {before: report(1, podStatus("a", "1", idle), podStatus("b", "2", idle)), after: report(1, podStatus("a", "1", idle), podStatus("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
-		"removed pod": {before: report(1, podStatus("a", "1", idle)), after: report(1), want: []types.NamespacedName{pod("a")}},
+		"no change":   {before: reports(podReport("a", "1", idle)), after: reports(podReport("a", "1", idle))},
+		"new pod":     {after: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
+		"no states":   {after: reports(podReport("a", "1")), want: []types.NamespacedName{pod("a")}},
+		"new state":   {before: reports(podReport("a", "1", idle), podReport("b", "2", idle)), after: reports(podReport("a", "1", idle), podReport("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
+		"removed pod": {before: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
 		"recreated pod, listed once": {
-			before: report(1, podStatus("a", "1", idle)), after: report(1, podStatus("a", "2", idle)),
+			before: reports(podReport("a", "1", idle)), after: reports(podReport("a", "2", idle)),
 			want: []types.NamespacedName{pod("a")},
 		},
 	}
@@ -98,10 +165,10 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			probes := planOf(t, builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/idle")).Build())
 			probes[0].Plan.Plan = tc.planned
-			npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
-				UID: "new", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "web#p", State: v1alpha1.ProbeSucceeded, Plan: tc.reported}},
-			}}}}
-			marks := mark.Desired(probes, mark.ReportOf(npp, "new"), nil)
+			state := named("web#p", v1alpha1.ProbeSucceeded)
+			state.Plan = tc.reported
+			report := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", podReport("a", "new", state))}}
+			marks := mark.Desired(probes, report.Of("new"), nil)
 			if got := marks.Has(mark.ConditionType("game.io/idle")); got != tc.want {
 				t.Errorf("condition set: %t, want %t", got, tc.want)
 			}

@@ -78,7 +78,7 @@ type observed struct {
 }
 
 func observe(pod *corev1.Pod, markers []*plan.Marker, place view.Place, npp *v1alpha1.NodePodProbe, options view.Options) observed {
-	v := view.New(pod, markers, place, npp, options)
+	v := view.New(pod, markers, place, mark.NodeReport{Plan: npp}, options)
 	owned, errOwned := mark.Owned(pod)
 	desired := v.Desired(owned)
 	o := observed{

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
@@ -68,16 +67,15 @@ type Pod struct {
 	Report mark.PodReport
 }
 
-// New returns the view of the pod. The markers are those of its namespace. The report of
-// the pod's node is in npp, which may be nil; it does not matter if a provider probes the
-// pod.
-func New(pod *corev1.Pod, markers []*plan.Marker, place Place, npp *v1alpha1.NodePodProbe, options Options) Pod {
+// New returns the view of the pod. The markers are those of its namespace. The report is that of
+// the pod's node; it does not matter if a provider probes the pod.
+func New(pod *corev1.Pod, markers []*plan.Marker, place Place, report mark.NodeReport, options Options) Pod {
 	v := Pod{Object: pod, Place: place, Plan: Plan(pod, markers, place, options)}
 	switch {
 	case options.Provided(place):
 		v.Report = mark.Provided(pod, v.Plan.Probes)
-	case npp != nil:
-		v.Report = mark.ReportOf(npp, pod.UID)
+	default:
+		v.Report = report.Of(pod.UID)
 	}
 	return v
 }

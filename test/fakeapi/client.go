@@ -18,12 +18,18 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// Client returns the builder of a fake client that has the objects.
+// Client returns the builder of a fake client that has the objects. It selects ProbeReports by node.
 func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme)); err != nil {
 		tb.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&seamarkv1alpha1.ProbeReport{}, "nodeName", func(object client.Object) []string {
+			if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
+				return []string{slice.NodeName}
+			}
+			return nil
+		})
 }

@@ -14,6 +14,16 @@ const (
 	// API server removes what it owns and no longer applies.
 	FieldManager = "seamark"
 
+	// AgentFieldManager is the field manager of the agents, which write ProbeReports and the
+	// status of NodePodProbes.
+	AgentFieldManager = "seamark-agent"
+
+	// RestoreReportsAnnotationKey is the NodePodProbe annotation with which the manager reports
+	// to the agent that one of its ProbeReports was deleted or changed by another client. The
+	// value identifies the ProbeReport and the change. An agent that sees a new value reads its
+	// ProbeReports again and restores them.
+	RestoreReportsAnnotationKey = "seamark.dev/restore-reports"
+
 	// PodProbeMarkerAnnotationKey is the pod annotation that passes the probes to the
 	// provider of a virtual node: a JSON array of PodContainerProbe, without markerPolicy.
 	PodProbeMarkerAnnotationKey = "kruise.io/podprobe"

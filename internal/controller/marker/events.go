@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
@@ -29,6 +31,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueNamespace)),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.planEvents()),
+		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
 		r.Shortages.Source(), r.Inbox.Source())
 }
 
@@ -63,38 +66,52 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 }
 
 // planEvents returns a handler that enqueues the deleted markers that wait for a plan when it
-// changes, and the markers whose reported errors change. It ignores reported states.
+// changes, and the markers whose errors in its status change. It ignores reported states.
 func (r *Reconciler) planEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueReported(q, e.Object.Name, &e.Object.Status)
+			enqueueAll(q, r.reported.setStatus(e.Object))
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueReported(q, e.ObjectNew.Name, &e.ObjectNew.Status)
+			enqueueAll(q, r.reported.setStatus(e.ObjectNew))
 			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
 				r.enqueueWaiting(q, client.ObjectKeyFromObject(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueReported(q, e.Object.Name, &v1alpha1.NodePodProbeStatus{})
+			enqueueAll(q, r.reported.setStatus(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: e.Object.Name}}))
 			r.enqueueWaiting(q, client.ObjectKeyFromObject(e.Object))
 		},
 	}
 }
 
-// enqueueReported stores the errors that a node reports, and enqueues the markers whose errors
-// changed.
-func (r *Reconciler) enqueueReported(q controller.Queue, node string, status *v1alpha1.NodePodProbeStatus) {
-	for _, marker := range r.reported.set(node, status) {
+// sliceEvents returns a handler that enqueues the markers whose errors in ProbeReports change.
+func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbeReport, reconcile.Request] {
+	set := func(q controller.Queue, slice *seamarkv1alpha1.ProbeReport, pods []seamarkv1alpha1.PodReport) {
+		enqueueAll(q, r.reported.setSlice(slice.NodeName, slice.Name, pods))
+	}
+	return handler.TypedFuncs[*seamarkv1alpha1.ProbeReport, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			set(q, e.Object, e.Object.Pods)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			set(q, e.ObjectNew, e.ObjectNew.Pods)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			set(q, e.Object, nil)
+		},
+	}
+}
+
+func enqueueAll(q controller.Queue, markers []types.NamespacedName) {
+	for _, marker := range markers {
 		controller.Enqueue(q, marker)
 	}
 }
 
 // enqueueWaiting enqueues the deleted markers that wait for the pod or plan.
 func (r *Reconciler) enqueueWaiting(q controller.Queue, object types.NamespacedName) {
-	for _, marker := range r.releases.changed(object) {
-		controller.Enqueue(q, marker)
-	}
+	enqueueAll(q, r.releases.changed(object))
 }
 
 func enqueue(q controller.Queue, markers []*plan.Marker) {

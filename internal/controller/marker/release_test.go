@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -80,6 +81,7 @@ func (s *store) List(_ context.Context, list client.ObjectList, _ ...client.List
 		for _, npp := range s.plans {
 			list.Items = append(list.Items, *npp)
 		}
+	case *seamarkv1alpha1.ProbeReportList:
 	default:
 		return fmt.Errorf("list of %T", list)
 	}

@@ -46,7 +46,7 @@ func TestRemains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
 			markers := plan.NewCompiler().All(append(tc.others, deleted))
-			v := view.New(tc.pod, markers, view.PlaceUnknown, npp, view.Options{Defaults: plan.KubernetesDefaults()})
+			v := view.New(tc.pod, markers, view.PlaceUnknown, mark.NodeReport{Plan: npp}, view.Options{Defaults: plan.KubernetesDefaults()})
 			got, err := remainsOf(v, "web", declared(deleted))
 			if err != nil {
 				t.Fatal(err)

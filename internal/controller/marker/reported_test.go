@@ -9,22 +9,72 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// errorReport returns a report with errors, each written pod/marker#probe/message.
-func errorReport(errs ...string) *v1alpha1.NodePodProbeStatus {
-	status := &v1alpha1.NodePodProbeStatus{}
+// errorReports returns pods with errors, each written pod/marker#probe/message.
+func errorReports(errs ...string) []seamarkv1alpha1.PodReport {
+	var pods []seamarkv1alpha1.PodReport
 	for _, e := range errs {
 		parts := strings.Split(e, "/")
-		status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
+		pods = append(pods, seamarkv1alpha1.PodReport{
 			Name: parts[0], Namespace: "ns", UID: "uid-" + parts[0],
-			ProbeErrors: []v1alpha1.ContainerProbeError{{Name: parts[1], Reason: v1alpha1.ProbeCannotRun, Message: parts[2]}},
+			Errors: []v1alpha1.ContainerProbeError{{Name: parts[1], Reason: v1alpha1.ProbeCannotRun, Message: parts[2]}},
 		})
 	}
-	return status
+	return pods
+}
+
+// errorStatus returns a NodePodProbe of the node that has the errors in its status.
+func errorStatus(node string, probeReports bool, errs ...string) *v1alpha1.NodePodProbe {
+	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	npp.Status.ProbeReports = probeReports
+	for _, pod := range errorReports(errs...) {
+		npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeErrors: pod.Errors,
+		})
+	}
+	return npp
+}
+
+func TestReportedInStatus(t *testing.T) {
+	r := newReported()
+	steps := []struct {
+		name    string
+		update  func() []types.NamespacedName
+		changed []string
+		message string
+	}{
+		{"ProbeReport", func() []types.NamespacedName { return r.setSlice("a", "a.0", errorReports("x/m#p/slice")) }, []string{"m"}, "slice"},
+		{"copy in the status", func() []types.NamespacedName { return r.setStatus(errorStatus("a", true, "x/m#p/copy")) }, nil, "slice"},
+		{"rollback", func() []types.NamespacedName { return r.setStatus(errorStatus("a", false, "x/m#p/status")) }, []string{"m"}, "status"},
+		{"ProbeReport without effect", func() []types.NamespacedName { return r.setSlice("a", "a.0", errorReports("x/m#p/late")) }, nil, "status"},
+		{"upgrade", func() []types.NamespacedName { return r.setStatus(errorStatus("a", true)) }, []string{"m"}, "late"},
+		{"second entry of the pod", func() []types.NamespacedName { return r.setSlice("a", "a.1", errorReports("x/m#p/second")) }, nil, "late"},
+		{"first entry is removed", func() []types.NamespacedName { return r.setSlice("a", "a.0", nil) }, []string{"m"}, "second"},
+	}
+	for _, step := range steps {
+		var changed []string
+		for _, marker := range step.update() {
+			changed = append(changed, marker.Name)
+		}
+		if diff := cmp.Diff(step.changed, changed); diff != "" {
+			t.Errorf("%s: changed markers (-want +got):\n%s", step.name, diff)
+		}
+		errs := r.of(types.NamespacedName{Namespace: "ns", Name: "m"})["uid-x"]
+		if len(errs) != 1 || errs[0].message != step.message {
+			t.Errorf("%s: errors %v, want one with message %q", step.name, errs, step.message)
+		}
+	}
+	r.setSlice("a", "a.1", nil)
+	r.setStatus(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	if len(r.nodes)+len(r.markers) > 0 {
+		t.Errorf("%d nodes and %d markers left without errors, want none", len(r.nodes), len(r.markers))
+	}
 }
 
 func TestReported(t *testing.T) {
@@ -51,7 +101,7 @@ func TestReported(t *testing.T) {
 			r := newReported()
 			for i, u := range tc.updates {
 				var changed []string
-				for _, marker := range r.set(u.node, errorReport(u.errs...)) {
+				for _, marker := range r.setSlice(u.node, u.node+".0", errorReports(u.errs...)) {
 					changed = append(changed, marker.Name)
 				}
 				slices.Sort(changed)
@@ -67,7 +117,7 @@ func TestReported(t *testing.T) {
 				t.Errorf("pods with errors (-want +got):\n%s", diff)
 			}
 			for _, u := range tc.updates {
-				r.set(u.node, errorReport())
+				r.setSlice(u.node, u.node+".0", nil)
 			}
 			if len(r.nodes)+len(r.markers) > 0 {
 				t.Errorf("%d nodes and %d markers left without errors, want none", len(r.nodes), len(r.markers))

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -30,7 +31,8 @@ import (
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	sources := []source.Source{
-		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.reportEvents()),
+		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
+		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.statusEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueSelected)),
 		r.Inbox.Source(),
@@ -41,31 +43,60 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	return controller.Add(mgr, "podmark", controller.SubjectPod, r, concurrency, sources...)
 }
 
-// reportEvents returns a handler that enqueues the pods whose states change.
-func (r *Reconciler) reportEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueReported(ctx, q, &v1alpha1.NodePodProbe{}, e.Object, !e.IsInInitialList)
+// sliceEvents returns a handler that enqueues the pods whose states in ProbeReports change.
+func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbeReport, reconcile.Request] {
+	return handler.TypedFuncs[*seamarkv1alpha1.ProbeReport, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			r.enqueueReported(q, nil, e.Object.Pods, !e.IsInInitialList)
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueReported(ctx, q, e.ObjectOld, e.ObjectNew, true)
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			r.enqueueReported(q, e.ObjectOld.Pods, e.ObjectNew.Pods, true)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			// Another ProbeReport may have an entry of the same pod, which takes effect now.
+			r.enqueueReported(q, e.Object.Pods, nil, true)
 		},
 	}
 }
 
-// enqueueReported enqueues the pods whose states differ. live is false for reports that
-// existed at the start; their latency is not measured.
-func (r *Reconciler) enqueueReported(ctx context.Context, q controller.Queue, before, after *v1alpha1.NodePodProbe, live bool) {
+// statusEvents returns a handler that enqueues the pods whose states in the status of a NodePodProbe
+// change, and all pods of the node when its states move from the status to ProbeReports or back.
+func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
+	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueStatus(ctx, q, &v1alpha1.NodePodProbe{}, e.Object, !e.IsInInitialList)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			r.enqueueStatus(ctx, q, e.ObjectOld, e.ObjectNew, true)
+		},
+	}
+}
+
+func (r *Reconciler) enqueueStatus(ctx context.Context, q controller.Queue, before, after *v1alpha1.NodePodProbe, live bool) {
+	if !live && !mark.InStatus(after) {
+		// The events of the ProbeReports enqueue the pods.
+		return
+	}
+	r.enqueueReported(q, mark.StatusReports(before), mark.StatusReports(after), live)
+	if live && mark.InStatus(before) != mark.InStatus(after) {
+		// Pods without an entry in the other source may have to lose marks.
+		controller.EnqueuePods(q, r.lookup.NodePods(ctx, after.Name))
+	}
+}
+
+// enqueueReported enqueues the pods whose entries differ. live is false for reports that existed
+// at the start: their latency is not measured, and pods without states are not enqueued, because
+// those that have marks are enqueued for these.
+func (r *Reconciler) enqueueReported(q controller.Queue, before, after []seamarkv1alpha1.PodReport, live bool) {
+	if !live {
+		after = slices.DeleteFunc(slices.Clone(after), func(pod seamarkv1alpha1.PodReport) bool { return len(pod.Probes) == 0 })
+	}
 	now := r.Now()
 	for _, pod := range mark.Changed(before, after) {
 		if live {
 			r.arrivals.note(pod, now)
 		}
 		controller.Enqueue(q, pod)
-	}
-	if live && !mark.Reported(before) && mark.Reported(after) {
-		// Pods kept their marks until this first report and may have to lose some.
-		controller.EnqueuePods(q, r.lookup.NodePods(ctx, after.Name))
 	}
 }
 

@@ -5,6 +5,8 @@ package manager
 
 import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
@@ -35,8 +37,11 @@ type Provided struct {
 
 // census counts pods by the states of their planned probes, as reported by agents and
 // providers. It covers exactly the probes of the existing markers: probes of a deleted
-// marker that are still planned or reported are not counted.
-func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, provided []Provided) map[probe]tally {
+// marker that are still planned or reported are not counted. slicesOf returns the ProbeReports of a
+// node.
+func census(
+	markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error), provided []Provided,
+) (map[probe]tally, error) {
 	all := make(map[probe]tally)
 	for i := range markers {
 		for j := range markers[i].Spec.Probes {
@@ -45,7 +50,14 @@ func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, pr
 		}
 	}
 	for i := range plans {
-		countNode(all, &plans[i])
+		if len(plans[i].Spec.PodProbes) == 0 {
+			continue
+		}
+		slices, err := slicesOf(plans[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		countNode(all, mark.NodeReport{Plan: &plans[i], Slices: slices})
 	}
 	for _, pod := range provided {
 		for id, state := range pod.States {
@@ -54,24 +66,21 @@ func census(markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, pr
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // countNode adds the pods of one node. Reported states that are no longer planned are ignored.
-func countNode(all map[probe]tally, npp *v1alpha1.NodePodProbe) {
-	reports := make(map[string][]v1alpha1.ContainerProbeState, len(npp.Status.PodProbeStatuses))
-	for i := range npp.Status.PodProbeStatuses {
-		reports[npp.Status.PodProbeStatuses[i].UID] = npp.Status.PodProbeStatuses[i].ProbeStates
-	}
-	for i := range npp.Spec.PodProbes {
-		pod := &npp.Spec.PodProbes[i]
+func countNode(all map[probe]tally, report mark.NodeReport) {
+	states := report.States()
+	for i := range report.Plan.Spec.PodProbes {
+		pod := &report.Plan.Spec.PodProbes[i]
 		for j := range pod.Probes {
 			id, err := probeid.Parse(pod.Probes[j].Name)
 			if err != nil {
 				continue
 			}
 			if counts, found := all[probe{namespace: pod.Namespace, ID: id}]; found {
-				counts[stateOf(reports[pod.UID], &pod.Probes[j])]++
+				counts[stateOf(states[pod.UID], &pod.Probes[j])]++
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 // scrapeTimeout limits the reads of one scrape, which go to the caches.
@@ -24,6 +25,8 @@ const scrapeTimeout = 5 * time.Second
 type Caches struct {
 	// Reader lists markers and NodePodProbes. The results are not modified.
 	Reader client.Reader
+	// Slices lists the ProbeReports of a node. The results are not modified.
+	Slices func(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error)
 	// Provided returns the pods that providers of virtual nodes probe. Nil means none.
 	Provided func(context.Context) ([]Provided, error)
 	// Shortages returns how many probes of pods the plans leave out for lack of room, by marker.
@@ -73,6 +76,11 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
+// slicesOf returns a function that lists the ProbeReports of a node.
+func (c *collector) slicesOf(ctx context.Context) func(string) ([]*seamarkv1alpha1.ProbeReport, error) {
+	return func(node string) ([]*seamarkv1alpha1.ProbeReport, error) { return c.Slices(ctx, node) }
+}
+
 // Collect sends the current metrics if this manager is the leader.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	select {
@@ -103,7 +111,12 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	for probe, counts := range census(markers.Items, plans.Items, provided) {
+	counted, err := census(markers.Items, plans.Items, c.slicesOf(ctx), provided)
+	if err != nil {
+		metrics <- prometheus.NewInvalidMetric(c.pods, err)
+		return
+	}
+	for probe, counts := range counted {
 		for state, n := range counts {
 			send(c.pods, float64(n), probe.namespace, probe.Marker, probe.Probe, string(state))
 		}

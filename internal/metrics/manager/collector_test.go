@@ -6,6 +6,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -49,6 +51,13 @@ func reported(npp *v1alpha1.NodePodProbe, pod, probe string, state v1alpha1.Prob
 	return npp
 }
 
+// slice returns a ProbeReport with one pod.
+func slice(node, pod, probe string, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
+	return &seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
+		Namespace: "ns", Name: pod, UID: pod, Probes: []v1alpha1.ContainerProbeState{{Name: probe, State: state}},
+	}}}
+}
+
 func TestCensus(t *testing.T) {
 	web := probe{namespace: "ns", ID: probeid.ID{Marker: "web", Probe: "p"}}
 	of := func(succeeded, failed, unknown, none int) map[probe]tally {
@@ -60,6 +69,7 @@ func TestCensus(t *testing.T) {
 	cases := map[string]struct {
 		markers  []v1alpha1.PodProbeMarker
 		plans    []*v1alpha1.NodePodProbe
+		slices   []*seamarkv1alpha1.ProbeReport
 		provided []Provided
 		want     map[probe]tally
 	}{
@@ -73,6 +83,20 @@ func TestCensus(t *testing.T) {
 				reported(reported(npp("b", 1, 1, pod("v", "web#p"), pod("w", "web#p")), "v", "web#p", "Unknown"), "w", "web#p", "Succeeded"),
 			},
 			want: of(2, 1, 1, 0),
+		},
+		"every state in ProbeReports": {
+			markers: marker,
+			plans:   []*v1alpha1.NodePodProbe{npp("a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), npp("b", 1, 1, pod("v", "web#p"), pod("w", "web#p"))},
+			slices: []*seamarkv1alpha1.ProbeReport{
+				slice("a", "x", "web#p", "Succeeded"), slice("a", "y", "web#p", "Failed"), slice("b", "v", "web#p", "Unknown"),
+			},
+			want: of(1, 1, 1, 1),
+		},
+		"ProbeReport without effect": {
+			markers: marker,
+			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
+			slices:  []*seamarkv1alpha1.ProbeReport{slice("a", "x", "web#p", "Failed")},
+			want:    of(1, 0, 0, 0),
 		},
 		"state no longer planned": {
 			markers: marker,
@@ -112,7 +136,14 @@ func TestCensus(t *testing.T) {
 			for _, p := range tc.plans {
 				plans = append(plans, *p)
 			}
-			if diff := cmp.Diff(tc.want, census(tc.markers, plans, tc.provided), cmp.AllowUnexported(probe{})); diff != "" {
+			slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) {
+				return slices.DeleteFunc(slices.Clone(tc.slices), func(s *seamarkv1alpha1.ProbeReport) bool { return s.NodeName != node }), nil
+			}
+			got, err := census(tc.markers, plans, slicesOf, tc.provided)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(probe{})); diff != "" {
 				t.Errorf("census (-want +got):\n%s", diff)
 			}
 		})
@@ -177,6 +208,9 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 	registry := prometheus.NewPedanticRegistry()
 	New(registry).Watch("v1", Caches{
 		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
+		Slices: func(_ context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error) {
+			return []*seamarkv1alpha1.ProbeReport{slice(node, "x", "web#p", "Failed")}, nil
+		},
 		Shortages: func() map[types.NamespacedName]int {
 			return map[types.NamespacedName]int{{Namespace: "ns", Name: "web"}: 7}
 		},
@@ -188,7 +222,7 @@ func TestCollector(t *testing.T) {
 	leads := make(chan struct{})
 	registry := registered(t, leads,
 		builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
-		reported(npp("node-a", 1, 1, pod("x", "web#p"), pod("y", "web#p")), "x", "web#p", "Failed"),
+		npp("node-a", 1, 1, pod("x", "web#p"), pod("y", "web#p")),
 		npp("node-b", 4, 3), npp("node-c", 1, 1),
 	)
 	names := []string{

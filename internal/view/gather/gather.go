@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -25,6 +27,10 @@ import (
 
 // NodeNameField is the field by which the client's cache must index pods.
 const NodeNameField = "spec.nodeName"
+
+// SliceNodeField is the field by which the client's cache must index ProbeReports. The API server
+// can select by it too.
+const SliceNodeField = "nodeName"
 
 // NewNode returns an empty Node that has only metadata, as in the cache.
 func NewNode() *metav1.PartialObjectMetadata {
@@ -35,7 +41,7 @@ func NewNode() *metav1.PartialObjectMetadata {
 
 // Reader builds views from the objects that a client reads. It does not change them.
 type Reader struct {
-	// Client reads pods, markers, NodePodProbes and the metadata of nodes.
+	// Client reads pods, markers, NodePodProbes, ProbeReports and the metadata of nodes.
 	Client client.Reader
 	// Stores are the informers of the Client. They are optional.
 	Stores Stores
@@ -74,14 +80,14 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 	if err != nil {
 		return view.Pod{}, err
 	}
-	var npp *v1alpha1.NodePodProbe
+	var report mark.NodeReport
 	if !r.Provided(place) {
-		npp, err = r.NodePodProbe(ctx, pod.Spec.NodeName)
+		report, err = r.Report(ctx, pod.Spec.NodeName)
 	}
 	if err != nil {
 		return view.Pod{}, err
 	}
-	return view.New(pod, markers, place, npp, r.Options), nil
+	return view.New(pod, markers, place, report, r.Options), nil
 }
 
 // Plan returns the plan of the view, without reading the report.
@@ -128,6 +134,35 @@ func (r Reader) NodePodProbe(ctx context.Context, node string) (*v1alpha1.NodePo
 	return get(ctx, r.Client, types.NamespacedName{Name: node}, "NodePodProbe", &v1alpha1.NodePodProbe{})
 }
 
+// Slices returns the ProbeReports of the node. A ProbeReport of another node that has an entry of
+// one of its pods is not among them: an agent reports about the pods of its own node only.
+func (r Reader) Slices(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error) {
+	if node == "" {
+		return nil, nil
+	}
+	if stored := (lookup{store: r.Stores.Slices, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
+		return list[*seamarkv1alpha1.ProbeReport](stored)
+	}
+	var slices seamarkv1alpha1.ProbeReportList
+	if err := r.Client.List(ctx, &slices, client.MatchingFields{SliceNodeField: node}); err != nil {
+		return nil, fmt.Errorf("list ProbeReports of node %s: %w", node, err)
+	}
+	return pointers(slices.Items), nil
+}
+
+// Report returns what is reported about the pods of the node.
+func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error) {
+	npp, err := r.NodePodProbe(ctx, node)
+	if err != nil {
+		return mark.NodeReport{}, err
+	}
+	if mark.InStatus(npp) {
+		return mark.NodeReport{Plan: npp}, nil
+	}
+	slices, err := r.Slices(ctx, node)
+	return mark.NodeReport{Plan: npp, Slices: slices}, err
+}
+
 // Planned returns the nodes whose plan has a probe of the marker.
 func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]string, error) {
 	var plans v1alpha1.NodePodProbeList
@@ -168,7 +203,7 @@ func get[T client.Object](ctx context.Context, reader client.Reader, name types.
 
 // NodePods returns the pods that are bound to the node. They must not be modified.
 func (r Reader) NodePods(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	stored := lookup{index: PodNodeIndex, value: PodNodeKey(node)}
+	stored := lookup{index: PodNodeIndex, value: NodeKey(node)}
 	return r.pods(ctx, "node "+node, stored, client.MatchingFields{NodeNameField: node})
 }
 

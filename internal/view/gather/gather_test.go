@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -68,6 +69,10 @@ func TestPod(t *testing.T) {
 			{Namespace: "ns", Name: "a", UID: "uid-a", ProbeStates: states},
 		}},
 	}
+	slice := &seamarkv1alpha1.ProbeReport{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-4.0"}, NodeName: "node-4",
+		Pods: []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: "uid-a", Probes: states}},
+	}
 	node := func(name, kind string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NodeTypeLabel: kind}}}
 	}
@@ -87,6 +92,11 @@ func TestPod(t *testing.T) {
 			pod: pod(), probes: []string{"idle", "bare"},
 			report: mark.PodReport{Reported: true, States: mark.States{idle: states[0]}},
 		},
+		"reported in a ProbeReport": {
+			pod: pod().Node("node-4"), probes: []string{"idle", "bare"},
+			report: mark.PodReport{Reported: true, States: mark.States{idle: states[0]}},
+		},
+		"ProbeReport of another node":        {pod: pod().Node("node-5"), probes: []string{"idle", "bare"}},
 		"different UID":                      {pod: pod().UID("later"), probes: []string{"idle", "bare"}, report: mark.PodReport{Reported: true}},
 		"not bound":                          {pod: pod().Node("")},
 		"no NodePodProbe":                    {pod: pod().Node("node-2"), probes: []string{"idle", "bare"}},
@@ -105,7 +115,7 @@ func TestPod(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := reader(t, tc.serverless, npp, marker, node("node-2", ""), node("virtual", "virtual-kubelet"))
+			r := reader(t, tc.serverless, npp, slice, marker, node("node-2", ""), node("virtual", "virtual-kubelet"))
 			markers, err := r.Markers(t.Context(), "ns")
 			if err != nil {
 				t.Fatal(err)
@@ -141,6 +151,8 @@ func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
 		"Plan":          func(ctx context.Context) error { _, err := r.Plan(ctx, pod, nil); return err },
 		"ProviderPlan":  func(ctx context.Context) error { _, err := r.ProviderPlan(ctx, pod); return err },
 		"Place":         func(ctx context.Context) error { _, err := r.Place(ctx, pod); return err },
+		"Slices":        func(ctx context.Context) error { _, err := r.Slices(ctx, "n"); return err },
+		"Report":        func(ctx context.Context) error { _, err := r.Report(ctx, "n"); return err },
 		"NodePodProbe":  func(ctx context.Context) error { _, err := r.NodePodProbe(ctx, "n"); return err },
 		"LivePod":       func(ctx context.Context) error { _, err := r.LivePod(ctx, client.ObjectKeyFromObject(pod)); return err },
 		"NodePods":      func(ctx context.Context) error { _, err := r.NodePods(ctx, "n"); return err },

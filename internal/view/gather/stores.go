@@ -27,14 +27,20 @@ type Stores struct {
 	Pods Store
 	// Markers are the PodProbeMarkers.
 	Markers Store
+	// Slices are the ProbeReports, and must be indexed by SliceNodeIndex.
+	Slices Store
 }
 
 // PodNodeIndex is the name of the index of pods by node, which also serves lists by NodeNameField
 // with the client.
 const PodNodeIndex = "field:" + NodeNameField
 
-// PodNodeKey returns the value of a node in PodNodeIndex.
-func PodNodeKey(node string) string { return "__all_namespaces/" + node }
+// SliceNodeIndex is the name of the index of ProbeReports by node, which also serves lists by
+// SliceNodeField with the client.
+const SliceNodeIndex = "field:" + SliceNodeField
+
+// NodeKey returns the value of a node in PodNodeIndex and SliceNodeIndex.
+func NodeKey(node string) string { return "__all_namespaces/" + node }
 
 // lookup is a list from a store: the objects with a value in an index.
 type lookup struct {

@@ -34,7 +34,7 @@ func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 		gather.PodNodeIndex: func(object any) ([]string, error) {
 			if pod, ok := object.(*corev1.Pod); ok {
-				return []string{gather.PodNodeKey(pod.Spec.NodeName)}, nil
+				return []string{gather.NodeKey(pod.Spec.NodeName)}, nil
 			}
 			return nil, nil
 		},
