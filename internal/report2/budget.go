@@ -67,10 +67,11 @@ func limitsOf(messages lengths, free int) limits {
 			total += n
 		}
 	}
+	limited := limits{}
 	if total <= free {
-		return nil
+		return limited
 	}
-	limited, share := limits{}, fair.Share(demands, free)
+	share := fair.Share(demands, free)
 	for namespace, demand := range demands {
 		if demand > share {
 			limited[namespace] = limitWithin(messages[namespace], share)

@@ -78,7 +78,7 @@ func (d *decider) slice(p *place) (w Write, memo *settled) {
 		d.again(memo.next)
 		return Write{}, memo
 	}
-	s := sliceDecider{now: d.now, write: must || d.isForeign(p)}
+	s := sliceDecider{now: d.now, write: must || d.isForeign(p), before: d.ledger.limits[p.number]}
 	for _, i := range p.pods {
 		s.members = append(s.members, d.gather(i))
 	}
@@ -87,6 +87,7 @@ func (d *decider) slice(p *place) (w Write, memo *settled) {
 	if !s.write {
 		return Write{}, d.settle(p, s.next)
 	}
+	d.limits = set(d.limits, p.number, s.limits)
 	return Write{Number: p.number, Pods: pods, Create: !p.stored}, nil
 }
 

@@ -27,6 +27,8 @@ type Ledger struct {
 	empty map[int]time.Time
 	// settled are the inputs with which Decide found that a slice need not be written.
 	settled map[int]*settled
+	// limits are those of the messages that Decide has last returned for a slice.
+	limits map[int]limits
 }
 
 // Read returns the ledger of an agent that starts with the stored slices. If legacy is not

@@ -136,9 +136,10 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 	}
 	d.ledger.settled = memos
 	if len(writes) > 0 {
-		d.ledger.unsure = maps.Clone(d.ledger.unsure)
+		d.ledger.unsure, d.ledger.limits = maps.Clone(d.ledger.unsure), maps.Clone(d.ledger.limits)
 		for _, w := range writes {
 			d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
+			d.ledger.limits = set(d.ledger.limits, w.Number, d.limits[w.Number])
 		}
 	}
 	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
@@ -156,7 +157,9 @@ type decider struct {
 	pods    []*podLedger
 	// owned reports whether ledger.pods is a copy.
 	owned bool
-	next  time.Time
+	// limits are those of the slices to write.
+	limits map[int]limits
+	next   time.Time
 }
 
 // again schedules another decision.

@@ -65,7 +65,9 @@ func (d *decider) gather(i int) member {
 type sliceDecider struct {
 	now     time.Time
 	members []member
-	limits  limits
+	// limits are those of the messages to write. before are those of the reported messages, so
+	// that a change of the limits alone is not a change of the messages.
+	limits, before limits
 	// write reports whether to write the slice, and next is when to decide again.
 	write bool
 	next  time.Time
@@ -88,6 +90,9 @@ func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 		}
 	}
 	s.limits = limitsOf(messages, free-errBytes)
+	if s.before == nil {
+		s.before = s.limits
+	}
 	pods := make([]seamarkv1alpha1.PodReport, 0, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
@@ -138,13 +143,13 @@ func (s *sliceDecider) probe(m *member, c *candidate) v1alpha1.ContainerProbeSta
 		return c.reported
 	}
 	fresh, reported := entryOf(c.planned, c.state), c.reported
-	fresh.Message = s.limits.message(m.pod.Namespace, fresh.Message)
 	reported.Plan, reported.ContainerID = fresh.Plan, fresh.ContainerID
 	if !c.wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
 		s.write = true
 		return fresh
 	}
-	if fresh.Message == reported.Message {
+	if s.before.message(m.pod.Namespace, fresh.Message) == reported.Message {
+		reported.Message = fresh.Message
 		return reported
 	}
 	if due := m.ledger.messageDue(c.at, c.state.LastTransition); due.After(s.now) {

@@ -1,0 +1,417 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	report "github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/streak"
+)
+
+// model is a node with an agent, and the slices that the API server stores for it. A seed
+// determines everything that happens to it.
+type model struct {
+	*testing.T
+	rng    *rand.Rand
+	now    time.Time
+	plan   report.Plan
+	states report.States
+	ledger report.Ledger
+	// store are the stored slices.
+	store map[int][]seamarkv1alpha1.PodReport
+	// want are the newest states of the planned probes, also of those that are not in states.
+	want report.States
+	// places are the slices of the pods when the model last settled. The pods may have been
+	// moved since if shuffled is set.
+	places   map[string]int
+	shuffled bool
+	pods     int
+	trace    []string
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	m := &model{
+		T: t, rng: rand.New(rand.NewPCG(seed, 1)), now: at(0), states: report.States{}, want: report.States{},
+		store: map[int][]seamarkv1alpha1.PodReport{}, places: map[string]int{},
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d: %v", seed, m.trace)
+		}
+	})
+	return m
+}
+
+func (m *model) list() []report.Slice {
+	var listed []report.Slice
+	for number, pods := range m.store {
+		listed = append(listed, report.Slice{Number: number, Pods: pods})
+	}
+	return listed
+}
+
+// keyAt returns the key of a planned probe.
+func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) probeid.Key {
+	key, err := probeid.KeyOf(pod, &pod.Probes[i])
+	if err != nil {
+		m.Fatal(err)
+	}
+	return key
+}
+
+// replan replaces the plan, and removes the states of the probes that are not planned.
+func (m *model) replan(pods []v1alpha1.PodProbe) {
+	m.plan = report.Plan{Generation: m.plan.Generation + 1, Pods: pods}
+	planned := map[probeid.Key]bool{}
+	for i := range pods {
+		for j := range pods[i].Probes {
+			planned[m.keyAt(&pods[i], j)] = true
+		}
+	}
+	gone := func(key probeid.Key, _ streak.State) bool { return !planned[key] }
+	maps.DeleteFunc(m.states, gone)
+	maps.DeleteFunc(m.want, gone)
+}
+
+func (m *model) addPods() {
+	pods := slices.Clone(m.plan.Pods)
+	for range 1 + m.rng.IntN(12) {
+		m.pods++
+		pod := v1alpha1.PodProbe{Name: fmt.Sprint("pod-", m.pods), Namespace: fmt.Sprint("ns-", m.rng.IntN(3)), UID: fmt.Sprint("uid-", m.pods)}
+		probes := 1 + m.rng.IntN(3)
+		if m.rng.IntN(12) == 0 {
+			probes = m.rng.IntN(300)
+		}
+		for i := range probes {
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: fmt.Sprint("m#", i), ContainerName: "main", Plan: "1"})
+		}
+		pods = slices.Insert(pods, m.rng.IntN(len(pods)+1), pod)
+	}
+	m.replan(pods)
+	for i := range m.plan.Pods {
+		for j := range m.plan.Pods[i].Probes {
+			key := m.keyAt(&m.plan.Pods[i], j)
+			if _, known := m.want[key]; !known && m.rng.IntN(4) > 0 {
+				m.transition(key)
+			}
+		}
+	}
+}
+
+func (m *model) removePods() {
+	pods := slices.Clone(m.plan.Pods)
+	for range min(len(pods), 1+m.rng.IntN(8)) {
+		i := m.rng.IntN(len(pods))
+		delete(m.places, pods[i].UID)
+		pods = slices.Delete(pods, i, i+1)
+	}
+	m.replan(pods)
+}
+
+// editPod adds or removes a probe of a pod, or plans it for another marker of the same name.
+func (m *model) editPod() {
+	if len(m.plan.Pods) == 0 {
+		return
+	}
+	pods := slices.Clone(m.plan.Pods)
+	pod := &pods[m.rng.IntN(len(pods))]
+	pod.Probes = slices.Clone(pod.Probes)
+	switch n := len(pod.Probes); {
+	case n == 0 || m.rng.IntN(3) == 0:
+		pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: fmt.Sprint("n#", m.rng.IntN(1e6)), ContainerName: "main", Plan: "1"})
+	case m.rng.IntN(2) == 0:
+		i := m.rng.IntN(n)
+		pod.Probes = slices.Delete(pod.Probes, i, i+1)
+	default:
+		i := m.rng.IntN(n)
+		key := m.keyAt(pod, i)
+		pod.Probes[i].Plan += "1"
+		// The new probe has no result yet.
+		m.states[key] = streak.State{}
+		delete(m.want, key)
+	}
+	m.replan(pods)
+}
+
+func (m *model) probes() []probeid.Key {
+	var keys []probeid.Key
+	for i := range m.plan.Pods {
+		for j := range m.plan.Pods[i].Probes {
+			keys = append(keys, m.keyAt(&m.plan.Pods[i], j))
+		}
+	}
+	return keys
+}
+
+func (m *model) transition(key probeid.Key) {
+	state := streak.State{
+		State: []v1alpha1.ProbeState{succeeded, failed, unknown}[m.rng.IntN(3)], LastProbe: m.now, LastTransition: m.now,
+		ContainerID: "0123456789abc", Message: randomMessage(m.rng, m.rng.IntN(1+m.rng.IntN(1100))),
+	}
+	m.states[key], m.want[key] = state, state
+}
+
+func (m *model) change() {
+	for _, key := range m.probes() {
+		if m.rng.IntN(20) > 0 {
+			continue
+		}
+		switch state, known := m.states[key]; {
+		case m.rng.IntN(3) > 0:
+			m.transition(key)
+		case known && m.rng.IntN(2) == 0:
+			state.Message = randomMessage(m.rng, m.rng.IntN(200))
+			m.states[key] = state
+		case known:
+			state.Problem = streak.Problem{Reason: cannotRun, Message: fmt.Sprint(m.rng.IntN(9)), Since: m.now}
+			m.states[key] = state
+		}
+	}
+}
+
+// round decides and writes. Some writes fail, and some responses are lost.
+func (m *model) round(failures bool) []report.Write {
+	d := report.Decide(m.now, m.plan, m.ledger, m.states)
+	m.ledger = d.Ledger
+	last := -1
+	for _, w := range d.Writes {
+		if w.Number <= last {
+			m.Fatalf("slice %d is written after %d", w.Number, last)
+		}
+		last = w.Number
+		checkSize(m, w)
+		outcome := m.rng.IntN(3)
+		if failures && outcome == 0 {
+			continue
+		}
+		if m.store[w.Number] = w.Pods; w.Delete {
+			delete(m.store, w.Number)
+		}
+		if !failures || outcome == 1 {
+			m.ledger = m.ledger.Wrote(m.now, w)
+		}
+	}
+	return d.Writes
+}
+
+func checkSize(t testing.TB, w report.Write) {
+	t.Helper()
+	size := encodedSize(t, w.Pods)
+	if len(w.Pods) > report.MaxPods || len(w.Pods) > 1 && size > report.MaxBytes || size > 1<<20 {
+		t.Errorf("slice %d has %d pods and %d bytes", w.Number, len(w.Pods), size)
+	}
+}
+
+// foreignEdit changes some slices as another client does. The agent lists them again.
+func (m *model) foreignEdit() {
+	for _, number := range slices.Sorted(maps.Keys(m.store)) {
+		pods := slices.Clone(m.store[number])
+		switch m.rng.IntN(8) {
+		case 0:
+			delete(m.store, number)
+			continue
+		case 1:
+			m.rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		case 2:
+			pods = pods[:m.rng.IntN(len(pods)+1)]
+		case 3: // The same pods in two slices, or two slices in one.
+			other := m.rng.IntN(number + 2)
+			m.store[other] = slices.Concat(m.store[other], pods)
+		case 4:
+			for i := range pods {
+				pods[i].Probes = slices.Clone(pods[i].Probes)
+				for j := range pods[i].Probes {
+					pods[i].Probes[j].State = failed
+				}
+			}
+		case 5:
+			pods = append(pods, seamarkv1alpha1.PodReport{UID: fmt.Sprint("uid-", m.rng.IntN(m.pods+2)), Name: "foreign", Namespace: "ns-0"})
+		default:
+			continue
+		}
+		m.store[number] = pods
+	}
+	m.ledger = m.ledger.Adopt(m.list())
+}
+
+// restart starts the agent with what is stored.
+func (m *model) restart(legacy []v1alpha1.PodProbeStatus) {
+	m.ledger = report.Read(m.list(), legacy)
+	restored := report.Restore(m.plan, m.ledger)
+	m.states, m.want = restored, report.States{}
+	for key, state := range restored {
+		if state.State != "" {
+			m.want[key] = state
+		}
+		if m.rng.IntN(2) == 0 {
+			delete(m.states, key)
+		}
+	}
+}
+
+// settle writes without failures until there is nothing to write, and checks what is stored.
+func (m *model) settle() {
+	m.round(false)
+	d := report.Decide(m.now, m.plan, m.ledger, m.states)
+	if len(d.Writes) > 0 {
+		w := d.Writes[0]
+		m.Fatalf("%d writes after all have been written, the first of slice %d (-stored +write):\n%s",
+			len(d.Writes), w.Number, cmp.Diff(m.store[w.Number], w.Pods))
+	}
+	m.ledger = d.Ledger
+	stored := map[string]int{}
+	found := map[types.UID]*seamarkv1alpha1.PodReport{}
+	for number, pods := range m.store {
+		for i := range pods {
+			pod := &pods[i]
+			if !slices.ContainsFunc(m.plan.Pods, func(p v1alpha1.PodProbe) bool { return p.UID == pod.UID }) {
+				continue
+			}
+			if other, twice := stored[pod.UID]; twice {
+				m.Fatalf("pod %s is in slices %d and %d", pod.Name, other, number)
+			}
+			stored[pod.UID], found[types.UID(pod.UID)] = number, pod
+		}
+	}
+	for uid, before := range m.places {
+		if after, ok := stored[uid]; !m.shuffled && (!ok || after != before) {
+			m.Fatalf("pod %s has moved from slice %d to %d (stored: %t)", uid, before, after, ok)
+		}
+	}
+	m.places, m.shuffled = stored, false
+	for key, want := range m.want {
+		m.checkState(key, want, found[key.PodUID])
+	}
+	m.checkNoMore(found)
+	// A decision without what earlier decisions remembered has the same result.
+	again := report.Decide(m.now, m.plan, m.ledger.Adopt(m.list()), m.states)
+	if len(again.Writes) > 0 || !again.Next.Equal(report.Decide(m.now, m.plan, m.ledger, m.states).Next) {
+		m.Fatalf("%d writes, next %s, want none and %s", len(again.Writes), again.Next, d.Next)
+	}
+}
+
+func (m *model) checkState(key probeid.Key, want streak.State, pod *seamarkv1alpha1.PodReport) {
+	if pod == nil {
+		m.Fatalf("pod %s has a state and is not reported", key.PodUID)
+	}
+	at := slices.IndexFunc(pod.Probes, func(e v1alpha1.ContainerProbeState) bool { return e.Name == key.String() })
+	if at < 0 {
+		m.Fatalf("state %s of pod %s is not reported", key, pod.Name)
+	}
+	if got := pod.Probes[at]; got.State != want.State || !got.LastTransitionTime.Time.Equal(want.LastTransition.Truncate(time.Second)) {
+		m.Fatalf("reported state %s of pod %s is %v, want %v", key, pod.Name, got, want)
+	}
+}
+
+// checkNoMore checks that only the wanted states of the planned pods are reported.
+func (m *model) checkNoMore(found map[types.UID]*seamarkv1alpha1.PodReport) {
+	reported := 0
+	for _, pod := range found {
+		reported += len(pod.Probes)
+	}
+	if reported != len(m.want) {
+		m.Fatalf("%d states are reported, want %d", reported, len(m.want))
+	}
+}
+
+// overfull marks the pods as movable if the pods of a slice exceed its size.
+func (m *model) overfull() {
+	probes := map[int]int{}
+	for i := range m.plan.Pods {
+		if number, placed := m.places[m.plan.Pods[i].UID]; placed {
+			probes[number] += len(m.plan.Pods[i].Probes)
+		}
+	}
+	for _, n := range probes {
+		m.shuffled = m.shuffled || n > 200
+	}
+}
+
+func (m *model) step() {
+	steps := map[string]func(){
+		"add": m.addPods, "remove": m.removePods, "edit": m.editPod, "change": m.change,
+		"write":  func() { m.round(true) },
+		"wait":   func() { m.now = m.now.Add(time.Duration(m.rng.IntN(400)) * time.Second) },
+		"settle": m.settle,
+		"foreign": func() {
+			m.shuffled = true
+			m.foreignEdit()
+		},
+		"restart":  func() { m.shuffled = true; m.restart(nil) },
+		"takeover": func() { m.settle(); m.restart(m.ledger.Copy(m.plan)) },
+		"settled restart": func() {
+			m.settle()
+			m.restart(nil)
+			if writes := m.round(false); len(writes) > 0 {
+				m.Fatalf("%d writes after a restart", len(writes))
+			}
+		},
+		"foreign takeover": func() {
+			m.settle()
+			legacy := m.ledger.Copy(m.plan)
+			m.shuffled = true
+			m.foreignEdit()
+			m.restart(append([]v1alpha1.PodProbeStatus{}, legacy...))
+		},
+		"one transition": m.oneTransition,
+	}
+	names := slices.Sorted(maps.Keys(steps))
+	name := names[m.rng.IntN(len(names))]
+	m.trace = append(m.trace, name)
+	m.overfull()
+	steps[name]()
+	m.now = m.now.Add(time.Second)
+}
+
+func (m *model) oneTransition() {
+	m.settle()
+	keys := m.probes()
+	if len(keys) == 0 {
+		return
+	}
+	m.transition(keys[m.rng.IntN(len(keys))])
+	if writes := m.round(false); len(writes) != 1 {
+		m.Fatalf("%d writes of one transition", len(writes))
+	}
+}
+
+// FuzzModel checks that every state is in exactly one slice with its newest value, whatever
+// fails or is changed, that a pod keeps its place, and that nothing is written needlessly.
+func FuzzModel(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed, uint8(seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) {
+		m := newModel(t, seed)
+		for range int(steps) % 64 {
+			m.step()
+		}
+		m.settle()
+		// A node without pods has no slices after a while.
+		m.replan(nil)
+		m.places = nil
+		for range 3 {
+			d := report.Decide(m.now, m.plan, m.ledger, m.states)
+			m.round(false)
+			if !d.Next.IsZero() {
+				m.now = d.Next
+			}
+		}
+		if len(m.store) > 0 {
+			t.Fatalf("%d slices of a node without pods", len(m.store))
+		}
+	})
+}
