@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/test/bench/agent"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/manager"
+	"github.com/seamark-dev/seamark/test/bench/nodeload"
 	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/bench/reports"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -43,6 +44,10 @@ type options struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == nodeload.Argument {
+		exit(nodeload.Main(os.Args[2:], os.Stdin, os.Stdout))
+		return
+	}
 	var o options
 	pattern := flag.String("run", "", "regular expression of the measures to run; default all")
 	flag.BoolVar(&o.quick, "quick", false, "measure with small sizes, to test the harness; the values are not comparable")
@@ -54,14 +59,19 @@ func main() {
 	// Discard the warnings of the API server.
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var err error
 	if o.run, err = regexp.Compile(*pattern); err == nil {
 		err = bench(ctx, o)
 	}
+	stop()
+	exit(err)
+}
+
+// exit prints an error and ends the program.
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // stop only unregisters a signal handler.
+		os.Exit(1)
 	}
 }
 
@@ -118,6 +128,10 @@ func runAll(ctx context.Context, o options, records page.Records, machine page.M
 		fmt.Printf("=== %s\n", m.Name)
 		start := time.Now()
 		out, err := harness.Do(ctx, m, o.quick, o.bin, os.Stdout)
+		if errors.Is(err, harness.ErrSkipped) {
+			fmt.Printf("SKIPPED: %v\n\n", err)
+			continue
+		}
 		if err != nil {
 			fmt.Printf("failed after %.0f s: %v\n\n", time.Since(start).Seconds(), err)
 			failures = append(failures, err)

@@ -30,7 +30,13 @@ type Program struct {
 	Log string
 
 	name    string
+	pid     int
 	command *exec.Cmd
+}
+
+// Attach returns a running program that the benchmark has not started, and does not stop.
+func Attach(name string, pid int, metrics string) *Program {
+	return &Program{name: name, pid: pid, Metrics: metrics}
 }
 
 // Manager starts seamark-manager with the rights of its service account, as the only replica
@@ -93,6 +99,7 @@ func (r *Run) start(ctx context.Context, name string, config *rest.Config, args 
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
+	p.pid = p.command.Process.Pid
 	r.OnEnd(p.Stop)
 	return p, nil
 }
@@ -112,15 +119,16 @@ func (p *Program) Stop() error {
 
 // Usage is the memory and processor time of a process.
 type Usage struct {
-	// RSS and Peak are the current and the maximum memory in bytes.
-	RSS, Peak uint64
+	// RSS and Peak are the current and the maximum memory in bytes. Anonymous is the part of RSS
+	// that belongs to no file; the rest is mostly the program itself.
+	RSS, Peak, Anonymous uint64
 	// CPU is the processor time since the start, with a resolution of 10 ms.
 	CPU time.Duration
 }
 
 // Usage reads the usage of a running program.
 func (p *Program) Usage() (Usage, error) {
-	process, err := procfs.NewProc(p.command.Process.Pid)
+	process, err := procfs.NewProc(p.pid)
 	if err != nil {
 		return Usage{}, fmt.Errorf("find %s: %w", p.name, err)
 	}
@@ -132,12 +140,12 @@ func (p *Program) Usage() (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read processor time of %s: %w", p.name, err)
 	}
-	return Usage{RSS: status.VmRSS, Peak: status.VmHWM, CPU: seconds(stat.CPUTime())}, nil
+	return Usage{RSS: status.VmRSS, Peak: status.VmHWM, Anonymous: status.RssAnon, CPU: seconds(stat.CPUTime())}, nil
 }
 
 // ResetPeak sets the maximum memory to the current memory.
 func (p *Program) ResetPeak() error {
-	path := filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid), "clear_refs")
+	path := filepath.Join("/proc", strconv.Itoa(p.pid), "clear_refs")
 	if err := os.WriteFile(path, []byte("5"), 0o200); err != nil {
 		return fmt.Errorf("reset peak memory of %s: %w", p.name, err)
 	}

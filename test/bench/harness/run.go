@@ -16,6 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
+// ErrSkipped is the error of a measure that needs something that this machine does not have. The
+// page keeps its earlier results.
+var ErrSkipped = errors.New("skipped")
+
 // Run is the run of one measure.
 type Run struct {
 	// Quick selects small sizes and few repetitions. The results are not comparable; they only

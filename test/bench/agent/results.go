@@ -1,0 +1,139 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/test/bench/harness"
+)
+
+const (
+	rowMemory   = "memory (RSS)"
+	rowNetwork  = "processor time per network probe"
+	rowTCP      = "processor time per TCP probe"
+	rowHTTP     = "processor time per HTTP probe"
+	rowExec     = "processor time per exec probe"
+	rowCalls    = "runtime calls for network probes"
+	rowExecCall = "runtime calls per exec probe"
+	rowWrites   = "writes to the API server while no state changes"
+)
+
+// rows returns the rows of both measures.
+func rows() []string {
+	return []string{rowMemory, rowNetwork, rowTCP, rowHTTP, rowExec, rowCalls, rowExecCall, rowWrites}
+}
+
+// load is what was measured with some of the probes.
+type load struct {
+	interval
+
+	// floor is the processor time of one operation of the floor. It is 0 if there was not exactly
+	// one kind of probes.
+	floor time.Duration
+}
+
+// String describes the load in one line.
+func (l load) String() string {
+	return fmt.Sprintf("%.2f s of processor time, %.0f network and %.0f exec probes, %.0f failed, %.0f writes, %s",
+		l.cpu.Seconds(), l.network(), l.runs[probe.HandlerExec], l.failed, l.writes, memory(l.after))
+}
+
+// measured is what was measured without probes, with each kind of probes, and with all.
+type measured struct {
+	pods        int
+	period      time.Duration
+	empty, full load
+	alone       map[probe.Handler]load
+}
+
+// measure measures an agent under each load. The function under measures one.
+func measure(period time.Duration, pods int, under func(...planned) (load, error)) (measured, error) {
+	m := measured{pods: pods, period: period, alone: map[probe.Handler]load{}}
+	var err error
+	if m.empty, err = under(); err != nil {
+		return m, err
+	}
+	for _, p := range probes() {
+		if m.alone[p.handler], err = under(p); err != nil {
+			return m, err
+		}
+	}
+	m.full, err = under(probes()...)
+	return m, err
+}
+
+// output returns the rows and notes.
+func (m measured) output() harness.Output {
+	tcp, web, exec := m.alone[probe.HandlerTCP], m.alone[probe.HandlerHTTP], m.alone[probe.HandlerExec]
+	network := m.full.network()
+	floor := milliseconds(tcp.floor, 1)*m.full.runs[probe.HandlerTCP] + milliseconds(web.floor, 1)*m.full.runs[probe.HandlerHTTP]
+	return harness.Output{
+		Results: []harness.Result{
+			{
+				Name: rowMemory, Value: mebibytes(m.full.after.usage.RSS), Unit: "MiB", Budget: harness.AtMost(memoryMiB),
+				Note: memory(m.full.after),
+			},
+			{
+				Name: rowNetwork, Value: milliseconds(m.full.cpu-exec.cpu, network), Unit: "ms", Floor: floor / max(network, 1),
+				FloorName: "bare connections and requests", Budget: harness.AtMost(networkMS),
+				Note: "difference between all probes and exec probes alone",
+			},
+			m.alike(rowTCP, "`net.Dial` and `Close`", probe.HandlerTCP),
+			m.alike(rowHTTP, "`http.Get` without keep-alive", probe.HandlerHTTP),
+			m.alike(rowExec, "`ExecSync` with gRPC", probe.HandlerExec),
+			{
+				Name: rowCalls, Value: tcp.others() + web.others(), Budget: harness.AtMost(0),
+				Note: fmt.Sprintf("in %.0f network probes", tcp.network()+web.network()),
+			},
+			{Name: rowExecCall, Value: exec.others() / max(exec.runs[probe.HandlerExec], 1), Budget: harness.AtMost(1)},
+			{Name: rowWrites, Value: m.full.writes, Budget: harness.AtMost(0), Note: fmt.Sprintf("in %.0f s", m.period.Seconds())},
+		},
+		Notes: m.notes(),
+	}
+}
+
+// alike returns the row of the only kind of probes.
+func (m measured) alike(name, floor string, handler probe.Handler) harness.Result {
+	l := m.alone[handler]
+	return harness.Result{
+		Name: name, Value: milliseconds(l.cpu-m.empty.cpu, l.runs[handler]), Unit: "ms",
+		Floor: milliseconds(l.floor, 1), FloorName: floor,
+	}
+}
+
+func (m measured) notes() []string {
+	const percent = 100
+	failed := m.full.failed
+	for _, l := range m.alone {
+		failed += l.failed
+	}
+	notes := []string{
+		fmt.Sprintf("The node has %d pods with three probes each: TCP every second, HTTP every 5 seconds, exec every 10 seconds.", m.pods),
+		fmt.Sprintf("Without probes, the agent uses %.1f MiB and %.2f ms of processor time per second.",
+			mebibytes(m.empty.after.usage.RSS), milliseconds(m.empty.cpu, m.period.Seconds())),
+		fmt.Sprintf("With all probes, it uses %.1f%% of a core and has %.0f goroutines.",
+			m.full.cpu.Seconds()/m.period.Seconds()*percent, m.full.after.goroutines),
+		"Once per minute, the agent lists all containers in case an event was lost. This is the only runtime call without exec probes.",
+	}
+	if failed > 0 {
+		notes = append(notes, fmt.Sprintf("%.0f runs of probes failed or had no result.", failed))
+	}
+	return notes
+}
+
+// memory describes the parts of the memory.
+func memory(r reading) string {
+	return fmt.Sprintf("%.1f MiB of its own, of which the Go heap has %.1f MiB, and %.1f MiB of the program's file; peak %.1f MiB",
+		mebibytes(r.usage.Anonymous), r.heap/mebibyte, mebibytes(r.usage.RSS-r.usage.Anonymous), mebibytes(r.usage.Peak))
+}
+
+func mebibytes(bytes uint64) float64 { return float64(bytes) / mebibyte }
+
+// milliseconds returns the processor time of each of n operations, in milliseconds.
+func milliseconds(total time.Duration, n float64) float64 {
+	return total.Seconds() * 1000 / max(n, 1) //nolint:mnd // milliseconds
+}
