@@ -4,16 +4,19 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 // TestColumnsShowProblems checks the columns of `kubectl get podprobemarkers`. Markers that
@@ -56,7 +59,7 @@ func TestColumnsShowProblems(t *testing.T) {
 			if err := server.Client.Status().Update(t.Context(), stored); err != nil {
 				t.Fatal(err)
 			}
-			got := columns(t, stored)
+			got := columns(t, v1alpha1.GroupVersion(), "podprobemarkers", stored)
 			delete(got, "Age")
 			want := map[string]any{"Name": stored.GetName(), "Matched": int64(2), "Problem": tc.want}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -66,11 +69,56 @@ func TestColumnsShowProblems(t *testing.T) {
 	}
 }
 
+// TestColumnsOfPlansAndReports checks the columns of `kubectl get nodepodprobes,probereports`.
+func TestColumnsOfPlansAndReports(t *testing.T) {
+	t.Parallel()
+	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
+	report := slice("columns", "columns.0", 3, "Succeeded")
+	for _, object := range []client.Object{plan, report} {
+		if err := server.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unreported := columns(t, v1alpha1.GroupVersion(), "nodepodprobes", plan)
+	plan.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, Pods: 3, Probes: 4, ProbeReports: true}
+	if err := server.Client.Status().Update(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	inForce := columns(t, v1alpha1.GroupVersion(), "nodepodprobes", plan)
+	first := columns(t, seamarkv1alpha1.GroupVersion(), "probereports", report)
+	report.Pods = nil
+	if err := server.Client.Update(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	empty := columns(t, seamarkv1alpha1.GroupVersion(), "probereports", report)
+	for _, row := range []map[string]any{unreported, inForce, first, empty} {
+		if _, ok := row["Age"].(string); !ok {
+			t.Errorf("age %v, want a string", row["Age"])
+		}
+		delete(row, "Age")
+	}
+	for _, row := range []map[string]any{first, empty} {
+		if written, ok := row["Written"].(string); !ok || !strings.HasSuffix(written, "s") {
+			t.Errorf("written %v, want seconds", row["Written"])
+		}
+		delete(row, "Written")
+	}
+	got := []map[string]any{unreported, inForce, first, empty}
+	want := []map[string]any{
+		{"Name": "columns", "Pods": nil, "Probes": nil, "Plan": int64(1), "In force": nil},
+		{"Name": "columns", "Pods": int64(3), "Probes": int64(4), "Plan": int64(1), "In force": int64(1)},
+		{"Name": "columns.0", "Node": "columns", "First pod": "pod-0"},
+		{"Name": "columns.0", "Node": "columns", "First pod": nil},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+}
+
 // columns returns the columns of an object by name, as kubectl receives them.
-func columns(t *testing.T, object client.Object) map[string]any {
+func columns(t *testing.T, version schema.GroupVersion, resource string, object client.Object) map[string]any {
 	t.Helper()
 	config := rest.CopyConfig(server.Config)
-	version := v1alpha1.GroupVersion()
 	config.GroupVersion = &version
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -81,7 +129,7 @@ func columns(t *testing.T, object client.Object) map[string]any {
 		t.Fatal(err)
 	}
 	table := &metav1.Table{}
-	err = kubernetes.Get().Namespace(object.GetNamespace()).Resource("podprobemarkers").Name(object.GetName()).
+	err = kubernetes.Get().NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").Resource(resource).Name(object.GetName()).
 		Do(t.Context()).Into(table)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,192 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// slice returns a ProbeReport of the node with n pods, each with a probe in the state.
+func slice(node, name string, n int, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
+	report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}, NodeName: node}
+	for i := range n {
+		report.Pods = append(report.Pods, seamarkv1alpha1.PodReport{
+			Namespace: "ns", Name: fmt.Sprint("pod-", i), UID: fmt.Sprint("uid-", i),
+			Probes: []v1alpha1.ContainerProbeState{{Name: "m#p", State: state, LastTransitionTime: metav1.Unix(1, 0)}},
+		})
+	}
+	return report
+}
+
+func TestProbeReportRules(t *testing.T) {
+	t.Parallel()
+	const name = "nodeName: Invalid value"
+	long := strings.Repeat("n", 63)
+	longest := strings.Join([]string{long, long, long, strings.Repeat("n", 56)}, ".")
+	for what, test := range map[string]struct {
+		report *seamarkv1alpha1.ProbeReport
+		// want is a part of the error, empty if the report is valid.
+		want string
+	}{
+		"first":                  {slice("a", "a.0", 1, "Succeeded"), ""},
+		"no pods":                {slice("a", "a.1", 0, ""), ""},
+		"second digit":           {slice("a", "a.10", 1, "Failed"), ""},
+		"last number":            {slice("a", "a.9999", 1, "Unknown"), ""},
+		"dots in the node name":  {slice("a.b.1", "a.b.1.0", 1, "Succeeded"), ""},
+		"number as the node":     {slice("1", "1.1", 1, "Succeeded"), ""},
+		"longest node name":      {slice(longest, longest+".9999", 1, "Succeeded"), ""},
+		"most pods":              {slice("a", "a.2", 32, "Succeeded"), ""},
+		"too many pods":          {slice("a", "a.3", 33, "Succeeded"), "pods: Too many: 33: must have at most 32 items"},
+		"no number":              {slice("a", "a.b", 1, "Succeeded"), name},
+		"no dot":                 {slice("a", "a0", 1, "Succeeded"), name},
+		"node name only":         {slice("a", "a", 1, "Succeeded"), name},
+		"other node":             {slice("a", "b.0", 1, "Succeeded"), name},
+		"prefix of a node":       {slice("a", "a.1.0", 1, "Succeeded"), name},
+		"longer node":            {slice("a.1", "a.1", 1, "Succeeded"), name},
+		"leading zero":           {slice("a", "a.01", 1, "Succeeded"), name},
+		"two zeros":              {slice("a", "a.00", 1, "Succeeded"), name},
+		"number too large":       {slice("a", "a.10000", 1, "Succeeded"), name},
+		"number with a letter":   {slice("a", "a.1a", 1, "Succeeded"), name},
+		"no node":                {slice("", "a.0", 1, "Succeeded"), "nodeName: Invalid value"},
+		"unknown state":          {slice("a", "a.0", 1, "Maybe"), `state: Unsupported value: "Maybe"`},
+		"characters like a dot":  {slice("axb", "a.b.0", 1, "Succeeded"), name},
+		"node name with a slash": {slice("a/b", "a.b.0", 1, "Succeeded"), name},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := server.Client.Create(t.Context(), test.report, client.DryRunAll)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("%v, want it to be valid", err)
+			case test.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("error %v, want it to contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestProbeReportNodeNameIsImmutable(t *testing.T) {
+	t.Parallel()
+	report := slice("immutable", "immutable.0", 1, "Succeeded")
+	if err := server.Client.Create(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"change": `{"nodeName": "b"}`, "remove": `{"nodeName": null}`} {
+		err := server.Client.Patch(t.Context(), report.DeepCopy(), env.MergePatch(body))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeName: ") {
+			t.Errorf("%s: error %v, want nodeName to be invalid", name, err)
+		}
+	}
+	// The agent's patch repeats the name.
+	if err := server.Client.Patch(t.Context(), report, env.MergePatch(`{"nodeName": "immutable", "pods": null}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProbeReportsAreSelectedByNode lists and watches the reports of one node, as agents do, and
+// deletes them as the manager does.
+func TestProbeReportsAreSelectedByNode(t *testing.T) {
+	t.Parallel()
+	const node, other = "selected", "selected.1"
+	all := []string{"selected.0", "selected.1", "selected.1.0"}
+	selector := client.MatchingFields{"nodeName": node}
+	watcher, err := server.Client.Watch(t.Context(), &seamarkv1alpha1.ProbeReportList{}, selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	for _, name := range all {
+		of := node
+		if name == all[2] {
+			of = other
+		}
+		if err := server.Client.Create(t.Context(), slice(of, name, 1, "Succeeded")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var events []string
+	for range all[:2] {
+		event := <-watcher.ResultChan()
+		report, ok := event.Object.(*seamarkv1alpha1.ProbeReport)
+		if !ok || event.Type != apiwatch.Added {
+			t.Fatalf("event %s with %T", event.Type, event.Object)
+		}
+		events = append(events, report.Name)
+	}
+	if diff := cmp.Diff(all[:2], events); diff != "" {
+		t.Errorf("watched reports (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all[:2], namesOf(t, selector)); diff != "" {
+		t.Errorf("listed reports (-want +got):\n%s", diff)
+	}
+	if err := server.Client.DeleteAllOf(t.Context(), &seamarkv1alpha1.ProbeReport{}, selector); err != nil {
+		t.Fatal(err)
+	}
+	if rest := namesOf(t, selector); len(rest) > 0 {
+		t.Errorf("reports %v remain", rest)
+	}
+	if diff := cmp.Diff(all[2:], namesOf(t, client.MatchingFields{"nodeName": other})); diff != "" {
+		t.Errorf("reports of the other node (-want +got):\n%s", diff)
+	}
+}
+
+func namesOf(t *testing.T, options ...client.ListOption) []string {
+	t.Helper()
+	var list seamarkv1alpha1.ProbeReportList
+	if err := server.Client.List(t.Context(), &list, options...); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reportActions are the requests for ProbeReports of agents and, if agent is false, of managers.
+func reportActions(agent bool) map[string]action {
+	as := func(ok bool) func(func(context.Context, client.WithWatch, target) error) action {
+		if ok {
+			return allowed
+		}
+		return forbidden
+	}
+	of := func(g target) *seamarkv1alpha1.ProbeReport {
+		return slice(g.pod.Namespace, g.pod.Namespace+".0", 1, "Succeeded")
+	}
+	return map[string]action{
+		"list reports":  allowed(list(&seamarkv1alpha1.ProbeReportList{})),
+		"watch reports": as(!agent)(watch(&seamarkv1alpha1.ProbeReportList{})),
+		"create a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			return c.Create(ctx, of(g), client.DryRunAll)
+		}),
+		"patch a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			return client.IgnoreNotFound(c.Patch(ctx, of(g), env.MergePatch(`{"pods": null}`)))
+		}),
+		"update a slice": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
+			return c.Update(ctx, of(g))
+		}),
+		"delete a report": allowed(func(ctx context.Context, c client.WithWatch, g target) error {
+			return client.IgnoreNotFound(c.Delete(ctx, of(g)))
+		}),
+		"delete reports of a node": as(!agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			return c.DeleteAllOf(ctx, of(g), client.MatchingFields{"nodeName": g.pod.Namespace})
+		}),
+	}
+}
