@@ -66,6 +66,9 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 	var crds bytes.Buffer
 	crds.WriteString("{{- if .Values.crds.managed }}\n")
 	for _, crd := range e.CRDs {
+		if crd.Spec.Group != v1alpha1.GroupName {
+			continue
+		}
 		crd = crd.DeepCopy()
 		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 		text, err := yaml.Marshal(crd)
