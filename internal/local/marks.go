@@ -5,15 +5,16 @@ package local
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/view"
 )
@@ -35,6 +36,10 @@ type marks struct {
 	plan   report.Plan
 	states report.States
 	ledger report.Ledger
+	// slices are the reports that an API server would store.
+	slices map[int]*seamarkv1alpha1.ProbeReport
+	// replanned reports whether the plan has changed since the pods were marked.
+	replanned bool
 	// announcer decides on the events for errors.
 	announcer *report.Announcer
 }
@@ -42,8 +47,8 @@ type marks struct {
 func newMarks(pods *pods, markers []*plan.Marker, changes *changes, schedule *schedule) *marks {
 	return &marks{
 		pods: pods, markers: markers, changes: changes, schedule: schedule,
-		states: report.States{}, ledger: report.Read(v1alpha1.NodePodProbeStatus{}),
-		announcer: report.NewAnnouncer(time.Time{}, v1alpha1.NodePodProbeStatus{}),
+		states: report.States{}, slices: map[int]*seamarkv1alpha1.ProbeReport{},
+		announcer: report.NewAnnouncer(time.Time{}, report.Ledger{}),
 	}
 }
 
@@ -58,43 +63,57 @@ func (m *marks) forget(key probeid.Key) { delete(m.states, key) }
 
 // planApplied handles a plan that the worker now runs.
 func (m *marks) planApplied(now time.Time, applied report.Plan) {
-	m.plan = applied
+	m.plan, m.replanned = applied, true
 	m.schedule.reportBy(now)
 }
 
 // report computes the report of the agent, writes the agent's events and marks the pods.
 func (m *marks) report(now time.Time) {
 	decision := report.Decide(now, m.plan, m.ledger, m.states)
+	m.ledger = decision.Ledger
 	m.schedule.reportBy(decision.Next)
 	var events []report.Event
-	if decision.Write {
-		events = m.ledger.Events(m.plan, decision.Status)
-		m.ledger = m.ledger.Wrote(now, decision.Status)
+	for _, w := range decision.Writes {
+		events = append(events, m.ledger.Events(m.plan, w)...)
+		m.write(now, w)
 	}
-	errs, next := m.announcer.Due(now, m.plan, m.ledger.Status())
+	errs, next := m.announcer.Due(now, m.plan, m.ledger)
 	m.schedule.reportBy(next)
 	for _, e := range append(events, errs...) {
 		if p := m.pods.byUID[types.UID(e.Pod.UID)]; p != nil {
 			m.changes.event(now, p, e.Probe.ContainerName, e.Type(), e.Reason(), e.Text())
 		}
 	}
-	if !decision.Write {
+	if len(decision.Writes) == 0 && !m.replanned {
 		return
 	}
-	npp := &v1alpha1.NodePodProbe{Status: m.ledger.Status()}
+	m.replanned = false
+	reported := mark.NodeReport{Slices: slices.Collect(maps.Values(m.slices))}
 	for _, p := range m.pods.list {
-		m.mark(now, p, npp)
+		m.mark(now, p, reported)
 	}
+}
+
+// write stores a slice as an API server does.
+func (m *marks) write(now time.Time, w report.Write) {
+	m.ledger = m.ledger.Wrote(now, w)
+	if w.Delete {
+		delete(m.slices, w.Number)
+		return
+	}
+	slice := &seamarkv1alpha1.ProbeReport{Pods: w.Pods}
+	slice.Name = report.NameOf("local", w.Number)
+	m.slices[w.Number] = slice
 }
 
 // mark sets the marks of a pod according to the report. A pod that is ending keeps its
 // marks.
-func (m *marks) mark(now time.Time, p *pod, npp *v1alpha1.NodePodProbe) {
+func (m *marks) mark(now time.Time, p *pod, reported mark.NodeReport) {
 	if plan.Ending(p.object) {
 		return
 	}
 	options := view.Options{Defaults: plan.KubernetesDefaults()}
-	v := view.New(p.object, m.markers, view.PlaceKubelet, mark.NodeReport{Plan: npp}, options)
+	v := view.New(p.object, m.markers, view.PlaceKubelet, reported, options)
 	desired := v.Desired(p.owned)
 	leftover := v.Leftover(p.owned, desired)
 	if desired.Equal(p.owned) && len(leftover) == 0 {

@@ -40,7 +40,7 @@ func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 	for _, slice := range inOrder(stored) {
 		for _, pod := range slice.Pods {
 			before, twice := l.pods[pod.UID]
-			if !twice || newest(pod.Probes).After(newest(before.report.Probes)) {
+			if !twice || isNewer(pod.Probes, before.report.Probes) {
 				l.pods[pod.UID] = &podLedger{number: max(slice.Number, nowhere), report: pod}
 			}
 		}
@@ -158,15 +158,25 @@ func storedOf(stored []Slice) map[int][]seamarkv1alpha1.PodReport {
 	return indexed
 }
 
-// newest returns the time of the newest transition.
-func newest(entries []v1alpha1.ContainerProbeState) time.Time {
-	var at time.Time
+// isNewer reports whether the first of two entries of a pod has the newer transition, or else
+// the newer result.
+func isNewer(a, b []v1alpha1.ContainerProbeState) bool {
+	transition, result := newest(a)
+	otherTransition, otherResult := newest(b)
+	return cmp.Or(transition.Compare(otherTransition), result.Compare(otherResult)) > 0
+}
+
+// newest returns the times of the newest transition and of the newest result.
+func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Time) {
 	for i := range entries {
-		if t := entries[i].LastTransitionTime.Time; t.After(at) {
-			at = t
+		if t := entries[i].LastTransitionTime.Time; t.After(transition) {
+			transition = t
+		}
+		if t := entries[i].LastProbeTime.Time; t.After(result) {
+			result = t
 		}
 	}
-	return at
+	return transition, result
 }
 
 // set sets a key of a map, which may be nil.
