@@ -50,7 +50,7 @@ func (s *Server) Manager(ctx context.Context, args ...string) (*Program, error) 
 	if err != nil {
 		return nil, err
 	}
-	return s.run.start(ctx, "seamark-manager", config, append([]string{
+	return s.run.start("seamark-manager", config, append([]string{
 		"--leader-elect=false", "--health-probe-bind-address=" + health,
 	}, args...)...)
 }
@@ -62,12 +62,12 @@ func (s *Server) Agent(ctx context.Context, node, socket string, args ...string)
 	if err != nil {
 		return nil, err
 	}
-	return s.run.start(ctx, "seamark-agent", config, append([]string{
+	return s.run.start("seamark-agent", config, append([]string{
 		"--node-name=" + node, "--cri-endpoint=unix://" + socket,
 	}, args...)...)
 }
 
-func (r *Run) start(ctx context.Context, name string, config *rest.Config, args ...string) (*Program, error) {
+func (r *Run) start(name string, config *rest.Config, args ...string) (*Program, error) {
 	path, err := r.Program(name)
 	if err != nil {
 		return nil, err
@@ -86,22 +86,39 @@ func (r *Run) start(ctx context.Context, name string, config *rest.Config, args 
 			return nil, err
 		}
 	}
-	log, err := os.Create(p.Log)
-	if err != nil {
-		return nil, fmt.Errorf("create log: %w", err)
-	}
-	defer func() { _ = log.Close() }()
-	p.command = exec.CommandContext(ctx, path, append([]string{
+	p.command = exec.Command(path, append([]string{
 		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + p.Metrics, "--pprof-bind-address=" + p.Profiles,
 	}, args...)...)
-	p.command.Stdout, p.command.Stderr = log, log
-	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+	if err := p.run(); err != nil {
+		return nil, err
 	}
 	p.pid = p.command.Process.Pid
 	r.OnEnd(p.Stop)
 	return p, nil
+}
+
+// run starts the command. Stop ends it, and not a context, so that it can write its last report.
+func (p *Program) run() error {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.command.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Restart stops the program and starts it again with the same arguments.
+func (p *Program) Restart() error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
+	return p.run()
 }
 
 // Stop ends the program and waits. It may be called again.

@@ -43,7 +43,10 @@ func Do(ctx context.Context, m Measure, quick bool, bin string, progress io.Writ
 	}
 	r := &Run{Quick: quick, Bin: bin, Dir: dir, progress: progress, started: time.Now()}
 	r.OnEnd(func() error { return os.RemoveAll(dir) })
+	// Watches end before the API server stops, which would wait for them.
+	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
+		cancel()
 		for i := len(r.cleanup) - 1; i >= 0; i-- {
 			err = errors.Join(err, r.cleanup[i]())
 		}
