@@ -76,6 +76,12 @@ func exit(err error) {
 }
 
 func bench(ctx context.Context, o options) error {
+	if o.list {
+		for _, m := range measures() {
+			fmt.Println(m.Name)
+		}
+		return nil
+	}
 	root, err := env.ModuleRoot()
 	if err != nil {
 		return err
@@ -119,10 +125,6 @@ func runAll(ctx context.Context, o options, records page.Records, machine page.M
 	var failures []error
 	for _, m := range measures() {
 		if !o.run.MatchString(m.Name) || ctx.Err() != nil {
-			continue
-		}
-		if o.list {
-			fmt.Println(m.Name)
 			continue
 		}
 		fmt.Printf("=== %s\n", m.Name)
