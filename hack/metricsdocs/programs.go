@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	managermetrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/probe"
@@ -129,6 +131,7 @@ func managerRegistry() (*prometheus.Registry, error) {
 	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
+		Slices: func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
 		Shortages: func() map[types.NamespacedName]int {
 			return map[types.NamespacedName]int{{Namespace: "ns", Name: "m"}: 1}
 		},
