@@ -59,7 +59,7 @@ type Target struct {
 	// Owner is whom the run belongs to. Only exec probes need it.
 	Owner Owner
 	// Started is called when an exec probe starts to run, after the wait for a free slot. It
-	// may be nil.
+	// may be nil. Only exec probes need it.
 	Started func()
 
 	Exec *Exec

@@ -272,8 +272,10 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	f := &flight{cancel: cancel, began: now, waiting: e.task.Target.Handler == probe.HandlerExec}
 	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
 	target.ContainerID = e.evaluator.Container().ID
-	target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
-	target.Started = func() { l.post(func(time.Time) { f.waiting = false }) }
+	if f.waiting {
+		target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
+		target.Started = func() { l.post(func(time.Time) { f.waiting = false }) }
+	}
 	l.inFlight[key] = f
 	l.enqueue(e)
 	go func() {

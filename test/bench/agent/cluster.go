@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/nodeload"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -82,23 +83,23 @@ func runOnCluster(ctx context.Context, r *harness.Run) (harness.Output, error) {
 }
 
 // under creates a marker with the probes, measures the agent under it and deletes it.
-func (b *clusterBench) under(ctx context.Context, planned ...planned) (l load, err error) {
-	marker := markerOf(b.namespace, planned...)
-	if len(planned) > 0 {
+func (b *clusterBench) under(ctx context.Context, probes ...planned) (l load, err error) {
+	marker := markerOf(b.namespace, probes...)
+	if len(probes) > 0 {
 		if err := b.client.Create(ctx, marker); err != nil {
 			return load{}, fmt.Errorf("create marker: %w", err)
 		}
 	}
-	probes := b.before + len(b.pods)*len(planned)
-	if err := settled(ctx, b.agent, probes, harness.Pick(b.Run, settle, time.Second)); err != nil {
+	total := b.before + len(b.pods)*len(probes)
+	if err := settled(ctx, b.agent, total, harness.Pick(b.Run, settle, time.Second)); err != nil {
 		return load{}, err
 	}
-	if len(planned) == 1 {
-		if l.floor, err = b.floor(ctx, planned[0]); err != nil {
-			return load{}, err
-		}
-	}
+	l.floors = map[probe.Handler]time.Duration{}
+	floors := measureFloors(l.floors, probes, func(p planned) (time.Duration, error) { return b.floor(ctx, p) })
 	if l.interval, err = watch(ctx, b.agent, b.period); err != nil {
+		return load{}, err
+	}
+	if err := floors(); err != nil {
 		return load{}, err
 	}
 	b.Log("%s", l)
@@ -107,13 +108,14 @@ func (b *clusterBench) under(ctx context.Context, planned ...planned) (l load, e
 
 // floor measures the floor of a probe from the agent's network, against the first pod.
 func (b *clusterBench) floor(ctx context.Context, p planned) (time.Duration, error) {
-	target := fmt.Sprintf("%s:%d", b.pods[0].Status.PodIP, podPort)
+	target, rate := fmt.Sprintf("%s:%d", b.pods[0].Status.PodIP, podPort), p.rate(len(b.pods))
 	if p.floor == nodeload.KindExec {
-		target = b.socket
+		// Few commands: they cost the runtime much more than the agent.
+		target, rate = b.socket, 1
 	}
 	_, container, _ := strings.Cut(b.pods[0].Status.ContainerStatuses[0].ContainerID, "://")
 	inner, err := nodeloadCommand(ctx, "floor", "--kind="+p.floor, "--target="+target, "--container="+container,
-		fmt.Sprintf("--rate=%g", p.rate(len(b.pods))), "--for="+(b.period/2).String())
+		fmt.Sprintf("--rate=%g", rate), "--for="+b.period.String())
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +127,7 @@ func (b *clusterBench) floor(ctx context.Context, p planned) (time.Duration, err
 
 // measure measures the agent under each load.
 func (b *clusterBench) measure(ctx context.Context) (harness.Output, error) {
-	m, err := measure(b.period, len(b.pods), func(planned ...planned) (load, error) { return b.under(ctx, planned...) })
+	m, err := measure(b.period, len(b.pods), func(probes ...planned) (load, error) { return b.under(ctx, probes...) })
 	if err != nil {
 		return harness.Output{}, err
 	}

@@ -5,7 +5,10 @@ package agent
 
 import (
 	"fmt"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/test/bench/harness"
@@ -31,9 +34,25 @@ func rows() []string {
 type load struct {
 	interval
 
-	// floor is the processor time of one operation of the floor. It is 0 if there was not exactly
-	// one kind of probes.
-	floor time.Duration
+	// floors has the processor time of one operation of each floor.
+	floors map[probe.Handler]time.Duration
+}
+
+// measureFloors measures the floors of the probes at the same time. The returned function waits
+// until they are in the map.
+func measureFloors(floors map[probe.Handler]time.Duration, probes []planned, measure func(planned) (time.Duration, error)) (wait func() error) {
+	var group errgroup.Group
+	var mu sync.Mutex
+	for _, p := range probes {
+		group.Go(func() error {
+			floor, err := measure(p)
+			mu.Lock()
+			defer mu.Unlock()
+			floors[p.handler] = floor
+			return err
+		})
+	}
+	return group.Wait
 }
 
 // String describes the load in one line.
@@ -70,7 +89,10 @@ func measure(period time.Duration, pods int, under func(...planned) (load, error
 func (m measured) output() harness.Output {
 	tcp, web, exec := m.alone[probe.HandlerTCP], m.alone[probe.HandlerHTTP], m.alone[probe.HandlerExec]
 	network := m.full.network()
-	floor := milliseconds(tcp.floor, 1)*m.full.runs[probe.HandlerTCP] + milliseconds(web.floor, 1)*m.full.runs[probe.HandlerHTTP]
+	var floor time.Duration
+	for _, handler := range []probe.Handler{probe.HandlerTCP, probe.HandlerHTTP} {
+		floor += m.full.floors[handler] * time.Duration(m.full.runs[handler])
+	}
 	return harness.Output{
 		Results: []harness.Result{
 			{
@@ -78,7 +100,7 @@ func (m measured) output() harness.Output {
 				Note: memory(m.full.after),
 			},
 			{
-				Name: rowNetwork, Value: milliseconds(m.full.cpu-exec.cpu, network), Unit: "ms", Floor: floor / max(network, 1),
+				Name: rowNetwork, Value: milliseconds(m.full.cpu-exec.cpu, network), Unit: "ms", Floor: milliseconds(floor, network),
 				FloorName: "bare connections and requests", Budget: harness.AtMost(networkMS),
 				Note: "difference between all probes and exec probes alone",
 			},
@@ -101,7 +123,7 @@ func (m measured) alike(name, floor string, handler probe.Handler) harness.Resul
 	l := m.alone[handler]
 	return harness.Result{
 		Name: name, Value: milliseconds(l.cpu-m.empty.cpu, l.runs[handler]), Unit: "ms",
-		Floor: milliseconds(l.floor, 1), FloorName: floor,
+		Floor: milliseconds(l.floors[handler], 1), FloorName: floor,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -59,24 +60,18 @@ func runSimulated(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	return b.measure(ctx)
 }
 
-// under measures the agent under a plan with the probes. It measures the floor of the only probe
-// at the same time.
-func (b *bench) under(ctx context.Context, planned ...planned) (load, error) {
-	if err := writePlan(ctx, b.server.Client, planOf(b.pods, b.peer.ready, planned...)); err != nil {
+// under measures the agent under a plan with the probes, and their floors at the same time.
+func (b *bench) under(ctx context.Context, probes ...planned) (load, error) {
+	if err := writePlan(ctx, b.server.Client, planOf(b.pods, b.peer.ready, probes...)); err != nil {
 		return load{}, err
 	}
-	if err := settled(ctx, b.agent, b.pods*len(planned), b.settle); err != nil {
+	if err := settled(ctx, b.agent, b.pods*len(probes), b.settle); err != nil {
 		return load{}, err
 	}
-	var l load
-	floor := make(chan error, 1)
-	go func() {
-		var err error
-		if len(planned) == 1 {
-			l.floor, err = b.peer.floor(ctx, planned[0].floor, planned[0].rate(b.pods), b.period)
-		}
-		floor <- err
-	}()
+	l := load{floors: map[probe.Handler]time.Duration{}}
+	floors := measureFloors(l.floors, probes, func(p planned) (time.Duration, error) {
+		return b.peer.floor(ctx, p.floor, p.rate(b.pods), b.period)
+	})
 	calls, err := b.peer.calls()
 	if err != nil {
 		return load{}, err
@@ -101,14 +96,14 @@ func (b *bench) under(ctx context.Context, planned ...planned) (load, error) {
 	for method, n := range now {
 		l.calls[method] = float64(n - calls[method])
 	}
-	err = <-floor
+	err = floors()
 	b.Log("%s", l)
 	return l, err
 }
 
 // measure measures the agent under each load, and records a profile under all probes.
 func (b *bench) measure(ctx context.Context) (harness.Output, error) {
-	m, err := measure(b.period, b.pods, func(planned ...planned) (load, error) { return b.under(ctx, planned...) })
+	m, err := measure(b.period, b.pods, func(probes ...planned) (load, error) { return b.under(ctx, probes...) })
 	if err != nil {
 		return harness.Output{}, err
 	}
