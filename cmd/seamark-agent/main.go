@@ -66,7 +66,7 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	defer runtime.Close()
 	a, err := agent.New(agent.Options{
 		NodeName: line.NodeName, Config: cfg, Runtime: runtime, Version: version,
-		ExecConcurrency: int(c.ExecConcurrency), ReportInterval: c.ReportInterval.Duration,
+		ExecConcurrency: int(c.ExecConcurrency), ReportInterval: c.ReportInterval.Duration, MirrorStatus: c.MirrorStatus,
 		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log,
 	})
 	if err != nil {

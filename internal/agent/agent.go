@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agent assembles the node side of Seamark. It watches the NodePodProbe of its node,
-// runs the plan in it with a worker, reports the states in its status, and reports
-// transitions and errors of probes as events of the pods.
+// runs the plan in it with a worker, reports the states in ProbeReports of a few pods each, and
+// reports transitions and errors of probes as events of the pods.
 //
-// In the API it may only get, list and watch nodepodprobes, patch nodepodprobes/status, and
-// create and patch events. It has no access to pods or nodes.
+// In the API it may only get, list and watch nodepodprobes, patch nodepodprobes/status, list,
+// create, update, patch and delete probereports, and create and patch events. It has no access
+// to pods or nodes.
 package agent
 
 import (
@@ -42,9 +43,12 @@ type Options struct {
 	Runtime *cri.Client
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
-	// ReportInterval is the minimum time between the starts of two writes of the report.
+	// ReportInterval is the minimum time between the starts of two batches of slices of the
+	// report.
 	// It is greater than 0.
 	ReportInterval time.Duration
+	// MirrorStatus keeps a copy of the states in the status of the NodePodProbe.
+	MirrorStatus bool
 	// Version is the version in the user agent of network probes, kube-probe/<version>.
 	Version string
 	// Metrics counts what the agent does.
@@ -85,6 +89,7 @@ type Agent struct {
 	watched  *watched
 	follower *follower
 	reporter *reporter
+	status   *statusKeeper
 	worker   *worker.Worker
 	commands *exec.Prober
 	tracker  *cri.Tracker
@@ -109,7 +114,9 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
-	a.reporter = newReporter(client, options.ReportInterval, options.Metrics, options.Log.WithName("report"))
+	log := options.Log.WithName("report")
+	a.status = newStatusKeeper(client, options.MirrorStatus, options.ReportInterval, options.Metrics, log)
+	a.reporter = newReporter(options.NodeName, client, a.status, options.ReportInterval, options.Metrics, log)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
 	a.worker = worker.New(worker.Options{
 		Prober:  probers.New(a.commands, options.Version),
@@ -120,13 +127,14 @@ func New(options Options) (*Agent, error) {
 	})
 	a.containers = newContainers(a.worker)
 	a.follower = &follower{
-		watched: a.watched, runner: a.worker, containers: a.containers, report: a.reporter, log: options.Log.WithName("plan"),
+		watched: a.watched, runner: a.worker, containers: a.containers, report: a.reporter, status: a.status,
+		listed: a.reporter.listed, log: options.Log.WithName("plan"),
 	}
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
 		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, Unended: a.commands.Unended,
-		Errors:      a.reporter.errors,
+		Errors: a.reporter.errors, Slices: a.reporter.slices,
 		Undescribed: a.tracker.Undescribed,
 	})
 	return a, nil
@@ -214,6 +222,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	reporting, stopReporting := context.WithCancel(last)
 	defer stopReporting()
 	reports.Go(func() { a.reporter.run(reporting, emitter) })
+	reports.Go(func() { a.status.run(reporting) })
 
 	reflector := a.client.reflector(a.watched, a.options.Log.WithName("watch"))
 	parts.Go(func() { reflector.RunWithContext(ctx) })
@@ -229,6 +238,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Wait()
 	stopReporting()
 	reports.Wait()
+	a.flush(last, emitter)
 
 	drain, done := context.WithTimeout(last, drainTimeout)
 	defer done()
@@ -239,8 +249,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// checks returns the conditions of readiness: the plan is in force, the containers are
-// known and the runtime is connected.
+// flush writes the last states.
+func (a *Agent) flush(ctx context.Context, emitter eventEmitter) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	a.reporter.flush(ctx, emitter)
+	a.status.flush(ctx)
+}
+
+// checks returns the conditions of readiness: the plan is in force, which requires the states
+// that were reported before, the containers are known and the runtime is connected.
 func (a *Agent) checks() []check {
 	return []check{
 		{name: "plan", ready: a.follower.synced.Load},

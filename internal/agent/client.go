@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,50 +22,80 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 const (
-	resource = "nodepodprobes"
+	// plansResource and slicesResource are the resources that the agent accesses.
+	plansResource  = "nodepodprobes"
+	slicesResource = "probereports"
 
-	// fieldManager is the owner of the status in the object's managedFields.
+	// fieldManager is the owner of what the agent writes, in managedFields.
 	fieldManager = "seamark-agent"
+
+	// metadataOnly requests the metadata of an object as the answer to a write, so that the
+	// API server does not send back what the agent has just sent.
+	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// nodeClient watches the NodePodProbe of a node and writes its status.
+// nodeClient watches the NodePodProbe of a node, and writes its status and the slices of the
+// node's report.
 type nodeClient struct {
-	rest rest.Interface
-	node string
+	plans, slices rest.Interface
+	node          string
+
+	mu sync.Mutex
+	// versions are the resourceVersions of the slices that can be updated, by name.
+	versions map[string]string
 }
 
 func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register NodePodProbe types: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, seamarkv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register types: %w", err)
+		}
 	}
 	config = rest.CopyConfig(config)
-	config.GroupVersion = new(v1alpha1.GroupVersion())
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.QPS = -1
-	client, err := rest.RESTClientFor(config)
+	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("create API client: %w", err)
 	}
-	return &nodeClient{rest: client, node: node}, nil
+	c := &nodeClient{node: node, versions: map[string]string{}}
+	for group, client := range map[schema.GroupVersion]*rest.Interface{
+		v1alpha1.GroupVersion(): &c.plans, seamarkv1alpha1.GroupVersion(): &c.slices,
+	} {
+		of := rest.CopyConfig(config)
+		of.GroupVersion = &group
+		created, err := rest.RESTClientForConfigAndClient(of, connection)
+		if err != nil {
+			return nil, fmt.Errorf("create API client: %w", err)
+		}
+		*client = created
+	}
+	return c, nil
 }
 
-// reflector returns a reflector that keeps the node's object in store. Its back-off is
-// short, so that the agent reconnects soon after an outage of the API server: it has only
-// one watch.
+// newConnectBackoff returns the back-off of reads after an error. It is short, so that the
+// agent continues soon after an outage of the API server: it has only one watch.
+func newConnectBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 5 * time.Second}
+}
+
+// reflector returns a reflector that keeps the node's object in store.
 func (c *nodeClient) reflector(store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
-	source := cache.NewFilteredListWatchFromClient(c.rest, resource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
+	source := cache.NewFilteredListWatchFromClient(c.plans, plansResource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, c.node).String()
 	})
+	backoff := newConnectBackoff()
 	return cache.NewReflectorWithOptions(source, &v1alpha1.NodePodProbe{}, store, cache.ReflectorOptions{
 		Logger:  &log,
-		Name:    resource,
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 5 * time.Second},
+		Name:    plansResource,
+		Backoff: &backoff,
 	})
 }
 
@@ -74,25 +106,20 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patchOf returns the JSON patch that replaces the status. The patch fails if the object
-// was recreated and has a different UID, because its plan may be different.
-func patchOf(uid types.UID, status v1alpha1.NodePodProbeStatus) ([]byte, error) {
+// WriteStatus replaces the status of the node's object and returns the new resourceVersion. It
+// fails if the object was recreated and has a different UID, because its plan may be different.
+func (c *nodeClient) WriteStatus(ctx context.Context, uid types.UID, status v1alpha1.NodePodProbeStatus) (version string, err error) {
 	patch, err := json.Marshal([]operation{
 		{Op: "test", Path: "/metadata/uid", Value: uid},
 		{Op: "add", Path: "/status", Value: status},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode status: %w", err)
+		return "", fmt.Errorf("encode status: %w", err)
 	}
-	return patch, nil
-}
-
-// WriteStatus replaces the object's status and returns the new resourceVersion.
-func (c *nodeClient) WriteStatus(ctx context.Context, patch []byte) (string, error) {
-	var written metav1.PartialObjectMetadata
-	raw, err := c.rest.Patch(types.JSONPatchType).Resource(resource).Name(c.node).SubResource("status").
+	raw, err := c.plans.Patch(types.JSONPatchType).Resource(plansResource).Name(c.node).SubResource("status").
 		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec).
-		Body(patch).Do(ctx).Raw()
+		SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Raw()
+	var written metav1.PartialObjectMetadata
 	if err == nil {
 		err = json.Unmarshal(raw, &written)
 	}

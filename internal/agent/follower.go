@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -30,8 +30,15 @@ type planRunner interface {
 	SetPlan(tasks []worker.Task, inForce func())
 }
 
-// planReporter reports on the plan in force: a reporter.
+// planReporter reports the states of the plan in force: a reporter.
 type planReporter interface {
+	planObserver
+	// Restore returns the reported states of an object's planned probes.
+	Restore(object *v1alpha1.NodePodProbe) report.States
+}
+
+// planObserver reports on the plan in force: a statusKeeper.
+type planObserver interface {
 	// InForce receives the object whose plan is now in force; nil if there is no object.
 	InForce(object *v1alpha1.NodePodProbe)
 	// Observe receives the object as it is stored on the API server now; nil if there is
@@ -52,7 +59,12 @@ type follower struct {
 	runner     planRunner
 	containers planContainers
 	report     planReporter
+	status     planObserver
 	log        logr.Logger
+
+	// listed is closed when the reporter knows the states that an earlier agent reported. No
+	// plan is put in force earlier. It is nil afterwards.
+	listed <-chan struct{}
 
 	// synced reports whether a plan is in force, and inForce is its generation. probes is
 	// the number of probes in the newest plan.
@@ -74,6 +86,7 @@ func (f *follower) run(ctx context.Context) {
 	grace := time.NewTimer(absenceGrace)
 	grace.Stop()
 	defer grace.Stop()
+	known := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,32 +94,44 @@ func (f *follower) run(ctx context.Context) {
 		case <-grace.C:
 			f.log.Info("Stopped probing, the node has no NodePodProbe")
 			f.put(nil)
+			continue
+		case <-f.listed:
+			f.listed = nil
 		case <-f.watched.changed:
-			object := f.watched.get()
-			f.report.Observe(object)
-			if object == nil && f.started {
-				grace.Reset(absenceGrace)
-				continue
-			}
-			grace.Stop()
-			if f.started && object.UID == f.uid && object.Generation == f.plan.Generation {
-				continue
-			}
-			f.put(object)
+			known = true
+			f.report.Observe(f.watched.get())
+			f.status.Observe(f.watched.get())
+		}
+		if known && f.listed == nil {
+			f.follow(f.watched.get(), grace)
 		}
 	}
 }
 
-// put passes the plan of an object to the runner. The first plan starts from the reported
-// states. For later plans, the runner has newer states.
+// follow puts the plan of the stored object in force, if it is not. If there is no object, the
+// plan stays in force until the grace period ends.
+func (f *follower) follow(object *v1alpha1.NodePodProbe, grace *time.Timer) {
+	if object == nil && f.started {
+		grace.Reset(absenceGrace)
+		return
+	}
+	grace.Stop()
+	if f.started && object.UID == f.uid && object.Generation == f.plan.Generation {
+		return
+	}
+	f.put(object)
+}
+
+// put passes the plan of an object to the runner. A plan that follows no other starts from the
+// reported states. For later plans, the runner has newer states.
 func (f *follower) put(object *v1alpha1.NodePodProbe) {
-	plan := planOf(object)
+	plan, before := planOf(object), f.uid
 	f.uid = ""
 	var restored report.States
 	if object != nil {
 		f.uid = object.UID
-		if !f.started {
-			restored = report.Restore(plan, object.Status)
+		if before == "" {
+			restored = f.report.Restore(object)
 		}
 	}
 	f.started = true
@@ -123,6 +148,7 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	defer forget()
 	f.runner.SetPlan(tasks, func() {
 		f.report.InForce(object)
+		f.status.InForce(object)
 		f.inForce.Store(plan.Generation)
 		f.synced.Store(true)
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -52,6 +52,17 @@ func (r *recorder) InForce(object *v1alpha1.NodePodProbe) {
 func (r *recorder) Follow([]v1alpha1.PodProbe) func() { return func() {} }
 
 func (r *recorder) Observe(*v1alpha1.NodePodProbe) {}
+
+func (r *recorder) Restore(object *v1alpha1.NodePodProbe) report.States {
+	return report.Restore(planOf(object), report.Read(nil, object.Status.PodProbeStatuses))
+}
+
+// ignored ignores what is in force.
+type ignored struct{}
+
+func (ignored) InForce(*v1alpha1.NodePodProbe) {}
+
+func (ignored) Observe(*v1alpha1.NodePodProbe) {}
 
 func TestFollower(t *testing.T) {
 	cases := map[string]struct {
@@ -158,7 +169,7 @@ func TestFollower(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &recorder{start: time.Now()}
-				f := &follower{watched: newWatched(), runner: r, containers: r, report: r}
+				f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -230,7 +241,7 @@ func TestRunnableTasks(t *testing.T) {
 func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 	var lines []string
 	r := &recorder{start: time.Now()}
-	f := &follower{runner: r, containers: r, report: r, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	f := &follower{runner: r, containers: r, report: r, status: ignored{}, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	for generation := range int64(5) {
 		f.put(planned("a", generation, "unnamed"))
 	}

@@ -5,10 +5,12 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,13 +19,15 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
@@ -35,36 +39,58 @@ const (
 	failed    = v1alpha1.ProbeFailed
 )
 
-// harness runs a reporter in a synctest bubble. It is the reporter's API server and event
-// emitter.
+// harness runs a reporter and a statusKeeper in a synctest bubble. It is their API server and
+// event emitter.
 type harness struct {
 	*reporter
-	t     *testing.T
-	start time.Time
-	stop  func()
+	status *statusKeeper
+	t      *testing.T
+	start  time.Time
+	stop   func()
 
 	// server guards the state of the API server, which follows.
 	server sync.Mutex
 	object *v1alpha1.NodePodProbe
-	// down makes writes fail, and delay is how long they take.
+	slices map[string]*seamarkv1alpha1.ProbeReport
+	faults
+	log []string
+}
+
+// faults are how the API server fails.
+type faults struct {
+	// down makes requests fail, and delay is how long they take.
 	down  bool
 	delay time.Duration
-	log   []string
+	// denied are the errors of writes by slice, and slow is how long they take in addition.
+	denied map[string]error
+	slow   map[string]time.Duration
+	// lost are the slices whose next response is lost after the write.
+	lost map[string]bool
+	// pruned makes the API server store only the fields that OpenKruise defines.
+	pruned bool
 }
 
 func newHarness(t *testing.T, object *v1alpha1.NodePodProbe) *harness {
-	h := &harness{t: t, start: time.Now(), object: object}
-	h.reporter = newReporter(h, 100*time.Millisecond, agentmetrics.New(prometheus.NewRegistry()), testr.New(t))
+	return newHarnessWith(t, object, nil, false)
+}
+
+// newHarnessWith starts with the slices. Mirror is AgentConfiguration.mirrorStatus.
+func newHarnessWith(t *testing.T, object *v1alpha1.NodePodProbe, stored map[string]*seamarkv1alpha1.ProbeReport, mirror bool) *harness {
+	h := &harness{t: t, start: time.Now(), object: object, slices: map[string]*seamarkv1alpha1.ProbeReport{}}
+	maps.Copy(h.slices, stored)
+	metrics, log := agentmetrics.New(prometheus.NewRegistry()), testr.New(t)
+	h.status = newStatusKeeper(h, mirror, 100*time.Millisecond, metrics, log)
+	h.reporter = newReporter("node", h, h.status, 100*time.Millisecond, metrics, log)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		h.run(ctx, h)
-	}()
-	h.stop = func() {
+	var running sync.WaitGroup
+	running.Go(func() { h.run(ctx, h) })
+	running.Go(func() { h.status.run(ctx) })
+	h.stop = sync.OnceFunc(func() {
 		cancel()
-		<-done
-	}
+		running.Wait()
+		h.flush(t.Context(), h)
+		h.status.flush(t.Context())
+	})
 	return h
 }
 
@@ -75,50 +101,131 @@ func (h *harness) withServer(f func()) {
 	f()
 }
 
+// fail sets the faults of the API server.
+func (h *harness) fail(f faults) { h.withServer(func() { h.faults = f }) }
+
 // note adds a line to the log. It begins with the time since the start.
 func (h *harness) note(format string, args ...any) {
-	h.log = append(h.log, fmt.Sprintf("%s %s", time.Since(h.start), fmt.Sprintf(format, args...)))
+	h.log = append(h.log, strings.TrimSpace(fmt.Sprintf("%s %s", time.Since(h.start), fmt.Sprintf(format, args...))))
 }
 
-// WriteStatus applies a patch as the API server does.
-func (h *harness) WriteStatus(ctx context.Context, patch []byte) (string, error) {
+// take returns the lines of the log and clears it.
+func (h *harness) take() []string {
+	synctest.Wait()
+	h.server.Lock()
+	defer h.server.Unlock()
+	lines := h.log
+	h.log = nil
+	return lines
+}
+
+// wait waits as long as a request takes. It returns the error of a server that is down.
+func (h *harness) wait(ctx context.Context, more time.Duration) error {
 	var delay time.Duration
 	h.withServer(func() { delay = h.delay })
 	select {
-	case <-time.After(delay):
+	case <-time.After(delay + more):
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return ctx.Err()
 	}
 	h.server.Lock()
 	defer h.server.Unlock()
 	if h.down {
 		h.note("refused")
-		return "", errors.New("connection refused")
+		return errors.New("connection refused")
 	}
-	var operations []struct {
-		Op, Path string
-		Value    json.RawMessage
+	return nil
+}
+
+func (h *harness) ListSlices(ctx context.Context) ([]seamarkv1alpha1.ProbeReport, error) {
+	if err := h.wait(ctx, 0); err != nil {
+		return nil, err
 	}
-	var uid types.UID
-	var status v1alpha1.NodePodProbeStatus
-	if err := errors.Join(json.Unmarshal(patch, &operations), json.Unmarshal(operations[0].Value, &uid), json.Unmarshal(operations[1].Value, &status)); err != nil {
-		h.t.Fatal(err)
+	h.server.Lock()
+	defer h.server.Unlock()
+	list := []seamarkv1alpha1.ProbeReport{}
+	for _, name := range slices.Sorted(maps.Keys(h.slices)) {
+		list = append(list, *h.slices[name].DeepCopy())
 	}
+	return list, nil
+}
+
+// WriteSlice replaces a slice as a nodeClient does.
+func (h *harness) WriteSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, exists bool) (int, error) {
+	var slow time.Duration
+	h.withServer(func() { slow = h.slow[slice.Name] })
+	if err := h.wait(ctx, slow); err != nil {
+		return 1, err
+	}
+	h.server.Lock()
+	defer h.server.Unlock()
+	if err := h.denied[slice.Name]; err != nil {
+		h.note("rejected %s", slice.Name)
+		return 1, err
+	}
+	verb := "wrote"
+	if h.slices[slice.Name] == nil && exists {
+		verb = "recreated"
+	}
+	h.slices[slice.Name] = slice.DeepCopy()
+	if h.lost[slice.Name] {
+		delete(h.lost, slice.Name)
+		h.note("lost %s:%s", slice.Name, statesIn(slice.Pods))
+		return 1, errors.New("connection reset")
+	}
+	h.note("%s %s:%s", verb, slice.Name, statesIn(slice.Pods))
+	return 1, nil
+}
+
+func (h *harness) DeleteSlice(ctx context.Context, name string) error {
+	if err := h.wait(ctx, 0); err != nil {
+		return err
+	}
+	h.server.Lock()
+	defer h.server.Unlock()
+	delete(h.slices, name)
+	h.note("deleted %s", name)
+	return nil
+}
+
+// statesIn returns the states and errors of the pods.
+func statesIn(pods []seamarkv1alpha1.PodReport) string {
+	text := ""
+	for _, pod := range pods {
+		for _, state := range pod.Probes {
+			text += fmt.Sprintf(" %s=%s(%s)", state.Name, state.State, state.Message)
+		}
+		for _, e := range pod.Errors {
+			text += fmt.Sprintf(" %s!%s(%s)", e.Name, e.Reason, e.Message)
+		}
+	}
+	return text
+}
+
+// WriteStatus replaces the status as the API server does: equal content is no write.
+func (h *harness) WriteStatus(ctx context.Context, uid types.UID, status v1alpha1.NodePodProbeStatus) (string, error) {
+	if err := h.wait(ctx, 0); err != nil {
+		return "", err
+	}
+	h.server.Lock()
+	defer h.server.Unlock()
 	if h.object == nil || h.object.UID != uid {
 		h.note("no such object")
 		return "", errors.New("UID test failed")
 	}
+	if h.pruned {
+		status = v1alpha1.NodePodProbeStatus{PodProbeStatuses: status.PodProbeStatuses}
+	}
+	if equality.Semantic.DeepEqual(h.object.Status, status) {
+		h.note("status unchanged")
+		return h.object.ResourceVersion, nil
+	}
 	states := ""
 	for _, pod := range status.PodProbeStatuses {
-		for _, state := range pod.ProbeStates {
-			states += fmt.Sprintf(" %s=%s(%s)", state.Name, state.State, state.Message)
-		}
-		for _, e := range pod.ProbeErrors {
-			states += fmt.Sprintf(" %s!%s(%s)", e.Name, e.Reason, e.Message)
-		}
+		states += statesIn([]seamarkv1alpha1.PodReport{{Probes: pod.ProbeStates, Errors: pod.ProbeErrors}})
 	}
-	h.note("wrote %d:%s", status.ObservedGeneration, states)
-	h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = status })
+	h.note("status %d:%s", status.ObservedGeneration, states)
+	h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = *status.DeepCopy() })
 	return h.object.ResourceVersion, nil
 }
 
@@ -146,19 +253,27 @@ func (h *harness) Emit(reported []report.Event) {
 	}
 }
 
-// putInForce puts the plan of the object in force.
+// putInForce puts the plan of the object in force, as a follower does.
 func (h *harness) putInForce() {
+	<-h.listed
+	h.observeStored()
 	var object *v1alpha1.NodePodProbe
 	h.withServer(func() { object = h.object })
-	h.Observe(object)
+	h.Restore(object)
 	h.InForce(object)
+	h.status.InForce(object)
 }
 
-// observeStored passes the stored object to the reporter.
+// observeStored passes the stored object to the reporter and the keeper of the status.
 func (h *harness) observeStored() {
 	var object *v1alpha1.NodePodProbe
 	h.withServer(func() { object = h.object })
+	h.observe(object)
+}
+
+func (h *harness) observe(object *v1alpha1.NodePodProbe) {
 	h.Observe(object)
+	h.status.Observe(object)
 }
 
 // transition moves a probe to a state now.
@@ -168,6 +283,17 @@ func (h *harness) transition(probe string, state v1alpha1.ProbeState, message st
 		Key:        key,
 		State:      streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
 		Transition: &streak.Transition{To: state, Message: message, At: time.Now()},
+	})
+}
+
+// turn moves probe p of a pod of manyPods to a state now.
+func (h *harness) turn(pod int, state v1alpha1.ProbeState) {
+	key := keyOf("p")
+	key.PodUID = types.UID(fmt.Sprintf("uid-%03d", pod))
+	h.ProbeChanged(worker.Change{
+		Key:        key,
+		State:      streak.State{State: state, Message: strconv.Itoa(pod), LastProbe: time.Now(), LastTransition: time.Now()},
+		Transition: &streak.Transition{To: state, At: time.Now()},
 	})
 }
 
@@ -207,4 +333,21 @@ func nodePlan() *v1alpha1.NodePodProbe {
 		ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "npp-1", Generation: 1, ResourceVersion: "100"},
 		Spec:       v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{pod}},
 	}
+}
+
+// manyPods returns an object of generation 1 with n pods, each with the probe m#p. The node owns
+// it.
+func manyPods(n int) *v1alpha1.NodePodProbe {
+	object := nodePlan()
+	object.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Node", Name: "node", UID: "node-1", Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	object.Spec.PodProbes = nil
+	for i := range n {
+		object.Spec.PodProbes = append(object.Spec.PodProbes, v1alpha1.PodProbe{
+			Name: fmt.Sprintf("pod-%03d", i), Namespace: "games", UID: fmt.Sprintf("uid-%03d", i), IP: "10.0.0.1",
+			Probes: []v1alpha1.ContainerProbe{{Name: "m#p", ContainerName: "main"}},
+		})
+	}
+	return object
 }

@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/report"
+	report "github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
+
+const restore = v1alpha1.RestoreReportsAnnotationKey
 
 func TestReporter(t *testing.T) {
 	cases := map[string]struct {
@@ -24,7 +27,7 @@ func TestReporter(t *testing.T) {
 	}{
 		"plan in force": {
 			play: func(h *harness) { h.putInForce() },
-			want: []string{"0s wrote 1:"},
+			want: []string{"0s status 1:"},
 		},
 		"transitions in quick succession": {
 			play: func(h *harness) {
@@ -38,9 +41,9 @@ func TestReporter(t *testing.T) {
 				pass(time.Second)
 			},
 			want: []string{
-				"0s wrote 1:",
-				"1s wrote 1: m#p=Succeeded(ok)", "1s event m#p Succeeded",
-				"1.1s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "1.1s event m#q Failed", "1.1s event m#r Failed",
+				"0s status 1:",
+				"1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
+				"1.1s wrote node.0: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "1.1s event m#q Failed", "1.1s event m#r Failed",
 			},
 		},
 		"transitions within a longer interval": {
@@ -56,9 +59,9 @@ func TestReporter(t *testing.T) {
 				pass(10 * time.Second)
 			},
 			want: []string{
-				"0s wrote 1:",
-				"10s wrote 1: m#p=Succeeded(ok)", "10s event m#p Succeeded",
-				"15s wrote 1: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
+				"0s status 1:",
+				"10s wrote node.0: m#p=Succeeded(ok)", "10s event m#p Succeeded",
+				"15s wrote node.0: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
 			},
 		},
 		"error": {
@@ -71,10 +74,10 @@ func TestReporter(t *testing.T) {
 				pass(time.Minute)
 			},
 			want: []string{
-				"0s wrote 1:",
-				"4s wrote 1: m#p!CannotRun(not found)", "4s event m#p KruiseProbeError",
+				"0s status 1:",
+				"4s wrote node.0: m#p!CannotRun(not found)", "4s event m#p KruiseProbeError",
 				"1h0m4s event m#p KruiseProbeError",
-				"2h0m4s wrote 1:",
+				"2h0m4s wrote node.0:",
 			},
 		},
 		"error that ends with the container": {
@@ -85,7 +88,7 @@ func TestReporter(t *testing.T) {
 				h.transition("p", failed, "not running")
 				pass(time.Minute)
 			},
-			want: []string{"0s wrote 1:", "1s wrote 1: m#p=Failed(not running)", "1s event m#p Failed"},
+			want: []string{"0s status 1:", "1s wrote node.0: m#p=Failed(not running)", "1s event m#p Failed"},
 		},
 		"transition during a slow write": {
 			play: func(h *harness) {
@@ -98,9 +101,9 @@ func TestReporter(t *testing.T) {
 				pass(5 * time.Second)
 			},
 			want: []string{
-				"0s wrote 1:",
-				"2s wrote 1: m#p=Succeeded(ok)", "2s event m#p Succeeded",
-				"3s wrote 1: m#p=Failed(no)", "3s event m#p Failed",
+				"0s status 1:",
+				"2s wrote node.0: m#p=Succeeded(ok)", "2s event m#p Succeeded",
+				"3s wrote node.0: m#p=Failed(no)", "3s event m#p Failed",
 			},
 		},
 		"state changed and changed back": {
@@ -119,8 +122,8 @@ func TestReporter(t *testing.T) {
 				_, h.log[last], _ = strings.Cut(h.log[last], " ")
 			},
 			want: []string{
-				"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded",
-				"1s refused", "wrote 1: m#p=Succeeded(ok)",
+				"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:",
+				"1s refused", "wrote node.0: m#p=Succeeded(ok)",
 			},
 		},
 		"API server unavailable": {
@@ -146,7 +149,7 @@ func TestReporter(t *testing.T) {
 					_, h.log[i], _ = strings.Cut(line, " ")
 				}
 			},
-			want: []string{"wrote 1: m#p=Failed(29)", "event m#p Failed"},
+			want: []string{"wrote node.0: m#p=Failed(29)", "event m#p Failed"},
 		},
 		"object recreated": {
 			play: func(h *harness) {
@@ -154,7 +157,7 @@ func TestReporter(t *testing.T) {
 				h.transition("p", succeeded, "ok")
 				pass(time.Second)
 				h.withServer(func() { h.object = nil })
-				h.Observe(nil)
+				h.observe(nil)
 				h.transition("q", failed, "no")
 				pass(time.Second)
 				object := nodePlan()
@@ -164,39 +167,84 @@ func TestReporter(t *testing.T) {
 				pass(time.Second)
 			},
 			want: []string{
-				"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded",
-				"2s wrote 1: m#p=Succeeded(ok) m#q=Failed(no)", "2s event m#q Failed",
+				"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:",
+				"2s wrote node.0: m#p=Succeeded(ok) m#q=Failed(no)", "2s event m#q Failed", "2s status 1:",
 			},
 		},
 		"object missing for a moment": {
 			play: func(h *harness) {
 				h.putInForce()
 				pass(time.Second)
-				h.Observe(nil)
+				h.observe(nil)
 				h.transition("p", failed, "no")
 				pass(time.Second)
 				h.observeStored()
 				pass(time.Second)
 			},
-			want: []string{"0s wrote 1:", "2s wrote 1: m#p=Failed(no)", "2s event m#p Failed"},
+			want: []string{"0s status 1:", "2s wrote node.0: m#p=Failed(no)", "2s event m#p Failed"},
 		},
-		"foreign edit": {
+		"foreign edit of a slice": {
 			play: func(h *harness) {
 				h.putInForce()
 				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				h.observeStored()
 				h.withServer(func() {
-					h.edit(func(object *v1alpha1.NodePodProbe) { object.Status.PodProbeStatuses[0].ProbeStates[0].State = failed })
+					h.slices["node.0"].Pods[0].Probes[0].State = failed
+					h.edit(func(object *v1alpha1.NodePodProbe) {
+						metav1.SetMetaDataAnnotation(&object.ObjectMeta, restore, "node.0/1")
+					})
 				})
 				h.observeStored()
-				pass(2 * time.Second)
+				pass(time.Second)
 				h.observeStored()
 				pass(time.Minute)
 			},
 			want: []string{
-				"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded",
-				"2s wrote 1: m#p=Succeeded(ok)",
+				"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:",
+				"1s wrote node.0: m#p=Succeeded(ok)",
+			},
+		},
+		"slice deleted, and the same request again": {
+			play: func(h *harness) {
+				h.putInForce()
+				h.transition("p", succeeded, "ok")
+				pass(time.Second)
+				for range 3 {
+					h.withServer(func() {
+						delete(h.slices, "node.0")
+						h.edit(func(object *v1alpha1.NodePodProbe) {
+							metav1.SetMetaDataAnnotation(&object.ObjectMeta, restore, "node.0/1")
+						})
+					})
+					h.observeStored()
+					pass(time.Second)
+				}
+				h.transition("p", failed, "no")
+				pass(time.Second)
+			},
+			want: []string{
+				"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:",
+				"1s wrote node.0: m#p=Succeeded(ok)",
+				"4s recreated node.0: m#p=Failed(no)", "4s event m#p Failed",
+			},
+		},
+		"foreign edit of the status": {
+			play: func(h *harness) {
+				h.putInForce()
+				pass(time.Second)
+				h.observeStored()
+				h.withServer(func() {
+					h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = statusOf("m#p", failed) })
+				})
+				h.observeStored()
+				pass(2 * time.Second)
+				h.observeStored()
+				h.transition("p", succeeded, "ok")
+				pass(time.Minute)
+			},
+			want: []string{
+				"0s status 1:", "2s status 1:",
+				"3s wrote node.0: m#p=Succeeded(ok)", "3s event m#p Succeeded", "3s status 1: m#p=Succeeded(ok)",
 			},
 		},
 		"older version of the object": {
@@ -205,10 +253,10 @@ func TestReporter(t *testing.T) {
 				before := h.object
 				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				h.Observe(before)
+				h.observe(before)
 				pass(time.Minute)
 			},
-			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
+			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
 		},
 		"new generation": {
 			play: func(h *harness) {
@@ -225,7 +273,7 @@ func TestReporter(t *testing.T) {
 				h.ProbeGone(keyOf("p"))
 				pass(time.Second)
 			},
-			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded", "1s wrote 2:"},
+			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:", "1s wrote node.0:", "2s status 2:"},
 		},
 		"transition before the agent stops": {
 			play: func(h *harness) {
@@ -237,8 +285,8 @@ func TestReporter(t *testing.T) {
 				synctest.Wait()
 			},
 			want: []string{
-				"0s wrote 1:", "1s wrote 1: m#p=Succeeded(ok)", "1s event m#p Succeeded",
-				"1s wrote 1: m#p=Failed(no)", "1s event m#p Failed",
+				"0s status 1:", "1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
+				"1s wrote node.0: m#p=Failed(no)", "1s event m#p Failed",
 			},
 		},
 		"no transitions": {
@@ -250,7 +298,7 @@ func TestReporter(t *testing.T) {
 					h.rerun(succeeded, h.start)
 				}
 			},
-			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
+			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
 		},
 		"no transitions for a day": {
 			play: func(h *harness) {
@@ -261,7 +309,7 @@ func TestReporter(t *testing.T) {
 					h.rerun(succeeded, h.start)
 				}
 			},
-			want: []string{"0s wrote 1: m#p=Succeeded(ok)", "0s event m#p Succeeded"},
+			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
 		},
 	}
 	for name, tc := range cases {
@@ -271,7 +319,7 @@ func TestReporter(t *testing.T) {
 				tc.play(h)
 				synctest.Wait()
 				h.stop()
-				if diff := cmp.Diff(tc.want, h.log); diff != "" {
+				if diff := cmp.Diff(tc.want, statusLast(h.log)); diff != "" {
 					t.Errorf("log (-want +got):\n%s", diff)
 				}
 			})
@@ -279,31 +327,52 @@ func TestReporter(t *testing.T) {
 	}
 }
 
+// statusLast moves the writes of the status after other lines of the same time. Those writes do not
+// wait for each other.
+func statusLast(lines []string) []string {
+	isStatus := func(line string) bool { return strings.Contains(line, " status ") }
+	for i := range lines {
+		for j := i; j > 0 && isStatus(lines[j-1]) && !isStatus(lines[j]); j-- {
+			before, _, _ := strings.Cut(lines[j-1], " ")
+			if at, _, _ := strings.Cut(lines[j], " "); at != before {
+				break
+			}
+			lines[j-1], lines[j] = lines[j], lines[j-1]
+		}
+	}
+	return lines
+}
+
 // TestRestartCausesNoWrite restarts an agent whose states are equal to the reported ones.
 func TestRestartCausesNoWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before := newHarness(t, nodePlan())
-		before.putInForce()
-		before.transition("p", succeeded, "ok")
-		pass(time.Second)
-		before.stop()
-		if before.object.ResourceVersion == "100" {
-			t.Fatal("no write before the restart")
-		}
+	for name, mirror := range map[string]bool{"states in slices": false, "and in the status": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := newHarnessWith(t, nodePlan(), nil, mirror)
+				before.putInForce()
+				before.transition("p", succeeded, "ok")
+				pass(time.Second)
+				before.observeStored()
+				before.stop()
+				if lines := before.take(); len(lines) < 3 {
+					t.Fatalf("log before the restart = %v, want a slice, an event and the status", lines)
+				}
 
-		after := newHarness(t, before.object)
-		after.putInForce()
-		for key, state := range report.Restore(planOf(before.object), before.object.Status) {
-			after.ProbeChanged(worker.Change{Key: key, State: state})
-		}
-		pass(time.Minute)
-		after.rerun(succeeded, before.start)
-		pass(time.Minute)
-		after.stop()
-		if len(after.log) > 0 {
-			t.Errorf("log after the restart = %v, want none", after.log)
-		}
-	})
+				after := newHarnessWith(t, before.object, before.slices, mirror)
+				after.putInForce()
+				for key, state := range after.Restore(before.object) {
+					after.ProbeChanged(worker.Change{Key: key, State: state})
+				}
+				pass(3 * time.Hour)
+				after.rerun(succeeded, before.start)
+				pass(time.Minute)
+				after.stop()
+				if lines := after.take(); len(lines) > 0 {
+					t.Errorf("log after the restart = %v, want none", lines)
+				}
+			})
+		})
+	}
 }
 
 // TestDecisionsOnProblemsAreLimited checks that problems that change with every run wait for a

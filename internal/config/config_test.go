@@ -176,10 +176,11 @@ func TestAgent(t *testing.T) {
 	}{
 		"no file and no flags": {want: func(*v1alpha1.AgentConfiguration) {}},
 		"file overrides defaults": {
-			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nreportInterval: 1m\nlogging: {format: json}"},
+			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nreportInterval: 1m\nmirrorStatus: true\nlogging: {format: json}"},
 			func(c *v1alpha1.AgentConfiguration) {
 				c.CRIEndpoint, c.ExecConcurrency = "/run/x.sock", 4
 				c.ReportInterval.Duration, c.Logging.Format = time.Minute, v1alpha1.LogJSON
+				c.MirrorStatus = true
 			},
 		},
 		"flags override the file": {

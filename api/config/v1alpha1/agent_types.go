@@ -20,10 +20,16 @@ type AgentConfiguration struct {
 	// to 1024. Further exec probes wait. Network probes are not limited. Default 16.
 	// +optional
 	ExecConcurrency int32 `json:"execConcurrency,omitempty"`
-	// reportInterval is the minimum time between two writes of the node's report, 100ms to
-	// 1m. The first change after a pause is written immediately. Default 100ms.
+	// reportInterval is the minimum time between two batches of writes of the node's report,
+	// 100ms to 1m. The first change after a pause is written immediately. Default 100ms.
 	// +optional
 	ReportInterval metav1.Duration `json:"reportInterval,omitempty"`
+	// mirrorStatus keeps a copy of all states in the status of the NodePodProbe, which earlier
+	// releases and OpenKruise read. It costs one more write per batch of changes, of the
+	// states of the whole node. Without it, agents that replace one that reports in the status
+	// keep the copy for about an hour. Default false.
+	// +optional
+	MirrorStatus bool `json:"mirrorStatus,omitempty"`
 	// metrics is the address that serves /metrics, /healthz and /readyz, on the host
 	// network. Default ":18357".
 	// +optional

@@ -46,6 +46,8 @@ type Metrics struct {
 	transitions     *prometheus.CounterVec
 	reports         *prometheus.CounterVec
 	reportSize      prometheus.Histogram
+	reportDuration  prometheus.Histogram
+	statuses        *prometheus.CounterVec
 	lastReport      prometheus.Gauge
 	runtimeCalls    *prometheus.CounterVec
 	runtimeDuration *prometheus.HistogramVec
@@ -86,15 +88,21 @@ func New(registry prometheus.Registerer) *Metrics {
 		}),
 		transitions: counters("seamark_agent_transitions_total", "Probe state transitions by new state.", "state"),
 		reports: counters("seamark_agent_report_writes_total",
-			"Writes of the NodePodProbe status by result: success or error.", "result"),
+			"Writes of ProbeReports by result: success or error.", "result"),
 		reportSize: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "seamark_agent_report_size_bytes",
-			Help: "Size of NodePodProbe status writes.", Buckets: prometheus.ExponentialBuckets(256, 4, 7),
+			Help: "Size of ProbeReport writes.", Buckets: prometheus.ExponentialBuckets(256, 4, 7),
+		}),
+		reportDuration: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "seamark_agent_report_write_duration_seconds",
+			Help: "Duration of writes of ProbeReports.", Buckets: runBuckets(),
 		}),
 		lastReport: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "seamark_agent_last_report_timestamp_seconds",
-			Help: "Unix time of the last write of the NodePodProbe status; 0 before the first write.",
+			Help: "Unix time of the last write of a ProbeReport; 0 before the first write.",
 		}),
+		statuses: counters("seamark_agent_status_writes_total",
+			"Writes of the NodePodProbe status, which reports the plan in force, by result: success or error.", "result"),
 		runtimeCalls: counters("seamark_agent_runtime_calls_total",
 			"Calls to the container runtime by method and result: success or error. A command that times out counts as an error.",
 			"method", "result"),
@@ -126,6 +134,7 @@ func (m *Metrics) start() {
 	}
 	for _, result := range []Result{ResultSuccess, ResultError} {
 		m.reports.WithLabelValues(string(result))
+		m.statuses.WithLabelValues(string(result))
 		m.events.WithLabelValues(string(result))
 	}
 }
@@ -142,6 +151,8 @@ type Now struct {
 	Unended func() int
 	// Errors returns the number of probes with a reported error, by reason.
 	Errors func(v1alpha1.ProbeErrorReason) int
+	// Slices returns the number of stored ProbeReports.
+	Slices func() int
 	// Undescribed returns the number of containers that the runtime cannot describe.
 	Undescribed func() int
 }
@@ -166,6 +177,8 @@ func (m *Metrics) Watch(node, version string, now Now) {
 		gauge("seamark_agent_probe_errors", "Probes that have no current result, by reason: CannotRun, NotEnded or WaitingForSlot.",
 			prometheus.Labels{"reason": string(reason)}, func() float64 { return float64(now.Errors(reason)) })
 	}
+	gauge("seamark_agent_reports", "ProbeReports that the agent has written and not deleted.", nil,
+		func() float64 { return float64(now.Slices()) })
 	gauge("seamark_agent_undescribed_containers",
 		"Containers whose status the runtime does not return; their probes are paused.", nil,
 		func() float64 { return float64(now.Undescribed()) })
@@ -187,14 +200,21 @@ func (m *Metrics) Unended() { m.unended.Inc() }
 // Changed counts a transition to a state.
 func (m *Metrics) Changed(state string) { m.transitions.WithLabelValues(state).Inc() }
 
-// Reported counts a status write and records its size in bytes.
-func (m *Metrics) Reported(bytes int, err error) {
+// Reported counts a write of a ProbeReport. It records its duration and its size in bytes, which
+// is 0 for a deletion.
+func (m *Metrics) Reported(bytes int, took time.Duration, err error) {
 	m.reports.WithLabelValues(string(resultOf(err))).Inc()
-	m.reportSize.Observe(float64(bytes))
+	m.reportDuration.Observe(took.Seconds())
+	if bytes > 0 {
+		m.reportSize.Observe(float64(bytes))
+	}
 	if err == nil {
 		m.lastReport.SetToCurrentTime()
 	}
 }
+
+// WroteStatus counts a write of the NodePodProbe status.
+func (m *Metrics) WroteStatus(err error) { m.statuses.WithLabelValues(string(resultOf(err))).Inc() }
 
 // RuntimeCalled counts a call to the container runtime.
 func (m *Metrics) RuntimeCalled(method string, took time.Duration, err error) {

@@ -25,7 +25,7 @@ func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	number := func(n int64) func() int64 { return func() int64 { return n } }
 	count := func(n int) func() int { return func() int { return n } }
 	errs := func(v1alpha1.ProbeErrorReason) int { return 4 }
-	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2), Errors: errs})
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14)})
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
@@ -35,8 +35,10 @@ func TestMetrics(t *testing.T) {
 	m.Probed(probe.HandlerExec, agent.ResultTimeout, time.Second)
 	m.Probed(probe.HandlerExec, agent.ResultTimeout, time.Second)
 	m.Changed("Failed")
-	m.Reported(100, nil)
-	m.Reported(5000, errors.New("unavailable"))
+	m.Reported(100, time.Second, nil)
+	m.Reported(5000, time.Second, errors.New("unavailable"))
+	m.Reported(0, time.Second, nil)
+	m.WroteStatus(nil)
 	m.EventWritten(nil)
 	m.Waited(time.Second)
 	m.Unended()
@@ -68,7 +70,7 @@ seamark_agent_planned_probes 12
 seamark_agent_probe_errors{reason="CannotRun"} 4
 seamark_agent_probe_errors{reason="NotEnded"} 4
 seamark_agent_probe_errors{reason="WaitingForSlot"} 4
-# HELP seamark_agent_report_size_bytes Size of NodePodProbe status writes.
+# HELP seamark_agent_report_size_bytes Size of ProbeReport writes.
 # TYPE seamark_agent_report_size_bytes histogram
 seamark_agent_report_size_bytes_bucket{le="256"} 1
 seamark_agent_report_size_bytes_bucket{le="1024"} 1
@@ -80,13 +82,20 @@ seamark_agent_report_size_bytes_bucket{le="1.048576e+06"} 2
 seamark_agent_report_size_bytes_bucket{le="+Inf"} 2
 seamark_agent_report_size_bytes_sum 5100
 seamark_agent_report_size_bytes_count 2
-# HELP seamark_agent_report_writes_total Writes of the NodePodProbe status by result: success or error.
+# HELP seamark_agent_report_writes_total Writes of ProbeReports by result: success or error.
 # TYPE seamark_agent_report_writes_total counter
 seamark_agent_report_writes_total{result="error"} 1
-seamark_agent_report_writes_total{result="success"} 1
+seamark_agent_report_writes_total{result="success"} 2
+# HELP seamark_agent_reports ProbeReports that the agent has written and not deleted.
+# TYPE seamark_agent_reports gauge
+seamark_agent_reports 14
 # HELP seamark_agent_runtime_calls_total Calls to the container runtime by method and result: success or error. A command that times out counts as an error.
 # TYPE seamark_agent_runtime_calls_total counter
 seamark_agent_runtime_calls_total{method="ExecSync",result="error"} 1
+# HELP seamark_agent_status_writes_total Writes of the NodePodProbe status, which reports the plan in force, by result: success or error.
+# TYPE seamark_agent_status_writes_total counter
+seamark_agent_status_writes_total{result="error"} 0
+seamark_agent_status_writes_total{result="success"} 1
 # HELP seamark_agent_transitions_total Probe state transitions by new state.
 # TYPE seamark_agent_transitions_total counter
 seamark_agent_transitions_total{state="Failed"} 1
@@ -131,12 +140,12 @@ func TestLastReport(t *testing.T) {
 		t.Fatal("no metric seamark_agent_last_report_timestamp_seconds")
 		return 0
 	}
-	m.Reported(1, errors.New("unavailable"))
+	m.Reported(1, time.Second, errors.New("unavailable"))
 	if got := last(); got != 0 {
 		t.Errorf("last report at %v after a failed write, want 0", got)
 	}
 	before := float64(time.Now().Unix())
-	m.Reported(1, nil)
+	m.Reported(1, time.Second, nil)
 	if got := last(); got < before {
 		t.Errorf("last report at %v, want %v or later", got, before)
 	}

@@ -45,7 +45,7 @@ func TestManyProbesAreReportedTogether(t *testing.T) {
 	w.startAgent()
 	w.eventually(func() (bool, string) {
 		wrong := 0
-		all := states(w.object())
+		all := w.states()
 		for i := range 40 {
 			for command, want := range map[string]v1alpha1.ProbeState{"yes": succeeded, "no": failed, "maybe": succeeded} {
 				if got := all[fmt.Sprintf("p%02d %s", i, command)]; got.State != want || got.Message != "same" || got.LastProbeTime.IsZero() {
@@ -56,8 +56,11 @@ func TestManyProbesAreReportedTogether(t *testing.T) {
 		return wrong == 0, fmt.Sprintf("%d states are not correct yet", wrong)
 	})
 	status := w.object().Status
-	if status.ObservedGeneration != w.object().Generation || status.Pods != 40 || status.Probes != 120 {
+	if status.ObservedGeneration != w.object().Generation || status.Pods != 40 || status.Probes != 120 || !status.ProbeReports {
 		t.Errorf("status has generation %d, %d pods and %d probes", status.ObservedGeneration, status.Pods, status.Probes)
+	}
+	if n := len(w.slices()); n != 5 || len(status.PodProbeStatuses) > 0 {
+		t.Errorf("%d slices, and states of %d pods in the status, want 5 and 0", n, len(status.PodProbeStatuses))
 	}
 	w.eventually(func() (bool, string) {
 		events := w.events()
@@ -69,8 +72,11 @@ func TestManyProbesAreReportedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	// All probes are due at the same time. The next few writes contain what the first one does not.
-	if writes := after.Since(before).Writes("nodepodprobes", "status"); writes > 8 {
-		t.Errorf("%d writes for 120 states that do not change, want at most 8", writes)
+	if writes := after.Since(before).Writes("probereports", ""); writes > 8*5 {
+		t.Errorf("%d writes for 120 states that do not change, want at most 8 of each slice", writes)
+	}
+	if writes := after.Since(before).Writes("nodepodprobes", "status"); writes != 1 {
+		t.Errorf("%d writes of the status, want 1", writes)
 	}
 }
 
@@ -92,13 +98,13 @@ func TestRestartWithoutChangesWritesNothing(t *testing.T) {
 			w.reported("p no", failed, "bad")
 			w.eventually(func() (bool, string) { return len(w.events()) == 2, fmt.Sprint(w.events()) })
 			stop()
-			before := w.object()
+			before := w.versions()
 
 			w.startAgent()
 			w.ranAgain("yes", 3)
 			w.ranAgain("no", 3)
-			if diff := cmp.Diff(before.ResourceVersion, w.object().ResourceVersion); diff != "" {
-				t.Errorf("the restart caused a write: %s\n%s", diff, cmp.Diff(before.Status, w.object().Status))
+			if diff := cmp.Diff(before, w.versions()); diff != "" || len(before) != 2 {
+				t.Errorf("versions before and after the restart:\n%s", diff)
 			}
 			if events := w.events(); len(events) != 2 {
 				t.Errorf("events after the restart: %v", events)
@@ -146,7 +152,7 @@ func TestContainerChanges(t *testing.T) {
 				diff := cmp.Diff(want, slices.Sorted(slices.Values(w.events())))
 				return diff == "", diff
 			})
-			if _, found := states(w.object())["never yes"]; found {
+			if _, found := w.states()["never yes"]; found {
 				t.Error("a state is reported for a container that never existed")
 			}
 		})
@@ -169,10 +175,10 @@ func TestPlanChanges(t *testing.T) {
 	w.reported("p new", succeeded, "new")
 	w.eventually(func() (bool, string) {
 		object := w.object()
-		return object.Status.ObservedGeneration == object.Generation && len(states(object)) == 2,
-			fmt.Sprint(slices.Collect(maps.Keys(states(object))))
+		return object.Status.ObservedGeneration == object.Generation && len(w.states()) == 2,
+			fmt.Sprint(slices.Collect(maps.Keys(w.states())))
 	})
-	if stays := states(w.object())["p stays"]; !stays.LastTransitionTime.Equal(&before.LastTransitionTime) {
+	if stays := w.states()["p stays"]; !stays.LastTransitionTime.Equal(&before.LastTransitionTime) {
 		t.Errorf("%+v became %+v", before, stays)
 	}
 	runs := w.ran("old")
@@ -190,7 +196,7 @@ func TestPlanChanges(t *testing.T) {
 	w.plan()
 	w.eventually(func() (bool, string) {
 		object := w.object()
-		return len(states(object)) == 0 && object.Status.Probes == 0, fmt.Sprint(object.Status)
+		return object.Status.ObservedGeneration == object.Generation && object.Status.Probes == 0, fmt.Sprint(object.Status)
 	})
 }
 
@@ -209,7 +215,7 @@ func TestMessages(t *testing.T) {
 	}
 	w.setAnswer("count", answer{stdout: "4"})
 	w.ranAgain("count", 2)
-	if got := states(w.object())["p count"].Message; got != "3" {
+	if got := w.states()["p count"].Message; got != "3" {
 		t.Errorf("message %q is reported, want 3", got)
 	}
 	if events := w.events(); len(events) != 1 {
@@ -305,7 +311,7 @@ func TestStop(t *testing.T) {
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}); err != nil {
 		t.Error(err)
 	}
-	if state, found := states(w.object())["p hangs"]; found {
+	if state, found := w.states()["p hangs"]; found {
 		t.Errorf("an interrupted run was counted: %+v", state)
 	}
 }

@@ -41,8 +41,8 @@ func TestRecreatedMarkerStartsWithoutState(t *testing.T) {
 			}
 			w.eventually(func() (bool, string) {
 				object := w.object()
-				return object.Status.ObservedGeneration == object.Generation && len(states(object)) == 0,
-					fmt.Sprintf("generation %d, states %v", object.Status.ObservedGeneration, states(object))
+				return object.Status.ObservedGeneration == object.Generation && len(w.states()) == 0,
+					fmt.Sprintf("generation %d, states %v", object.Status.ObservedGeneration, w.states())
 			})
 			w.setAnswer("yes", answer{stdout: "old"})
 			w.plan(planOf("2", func(*v1alpha1.ContainerProbe) {}))

@@ -113,6 +113,7 @@ func TestOutage(t *testing.T) {
 	line, config := newWire(t, w.config)
 	w.startAgentWith(config)
 	w.reported("p yes", succeeded, "before")
+	w.eventually(func() (bool, string) { return len(w.events()) == 1, fmt.Sprintf("events: %v", w.events()) })
 
 	line.cut()
 	w.setAnswer("yes", answer{stdout: "in between", code: 1})
@@ -120,13 +121,13 @@ func TestOutage(t *testing.T) {
 	w.setAnswer("yes", answer{stdout: "at last", code: 1})
 	w.plan(w.pod("p", "yes", "other"))
 	w.ranAgain("yes", 4)
-	if state := states(w.object())["p yes"]; state.State != succeeded {
+	if state := w.states()["p yes"]; state.State != succeeded {
 		t.Fatalf("a state was reported while the connection was cut: %+v", state)
 	}
 	line.restore()
 	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 15 * time.Second}
 	soon.Until(w, "the current states are reported", func(context.Context) (string, error) {
-		all := states(w.object())
+		all := w.states()
 		yes, other := all["p yes"], all["p other"]
 		if yes.State == failed && yes.Message == "at last" && other.State == succeeded && other.Message == "other" {
 			return "", nil

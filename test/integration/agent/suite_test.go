@@ -8,6 +8,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
@@ -80,7 +82,10 @@ func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	w.runtime.OnExec(w.exec)
 	t.Cleanup(func() {
 		object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
-		if err := client.IgnoreNotFound(w.client.Delete(context.Background(), object)); err != nil {
+		slices := &seamarkv1alpha1.ProbeReport{}
+		err := errors.Join(client.IgnoreNotFound(w.client.Delete(context.Background(), object)),
+			w.client.DeleteAllOf(context.Background(), slices, client.MatchingFields{"nodeName": w.node}))
+		if err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
@@ -123,7 +128,8 @@ func (w *world) startAgent() (stop func() time.Duration) {
 	return w.startAgentWith(w.config)
 }
 
-func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) {
+// startAgentWith runs an agent with another configuration of its client and changed options.
+func (w *world) startAgentWith(config *rest.Config, change ...func(*agent.Options)) (stop func() time.Duration) {
 	w.Helper()
 	registry := prometheus.NewRegistry()
 	metrics := agentmetrics.New(registry)
@@ -132,11 +138,15 @@ func (w *world) startAgentWith(config *rest.Config) (stop func() time.Duration) 
 	if err != nil {
 		w.Fatal(err)
 	}
-	a, err := agent.New(agent.Options{
+	options := agent.Options{
 		ReportInterval: 100 * time.Millisecond,
 		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
 		Metrics: metrics, Gatherer: registry, Log: logr.Discard(),
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	a, err := agent.New(options)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -214,13 +224,40 @@ func (w *world) object() *v1alpha1.NodePodProbe {
 	return object
 }
 
+// slices returns the slices of the node's report, by name.
+func (w *world) slices() map[string]seamarkv1alpha1.ProbeReport {
+	w.Helper()
+	list := &seamarkv1alpha1.ProbeReportList{}
+	if err := w.client.List(w.Context(), list, client.MatchingFields{"nodeName": w.node}); err != nil {
+		w.Fatal(err)
+	}
+	all := map[string]seamarkv1alpha1.ProbeReport{}
+	for _, slice := range list.Items {
+		all[slice.Name] = slice
+	}
+	return all
+}
+
 // states returns the reported states, by "pod probe".
-func states(object *v1alpha1.NodePodProbe) map[string]v1alpha1.ContainerProbeState {
+func (w *world) states() map[string]v1alpha1.ContainerProbeState {
+	w.Helper()
 	all := map[string]v1alpha1.ContainerProbeState{}
-	for _, pod := range object.Status.PodProbeStatuses {
-		for _, state := range pod.ProbeStates {
-			all[pod.Name+" "+strings.TrimPrefix(state.Name, "m#")] = state
+	for _, slice := range w.slices() {
+		for _, pod := range slice.Pods {
+			for _, state := range pod.Probes {
+				all[pod.Name+" "+strings.TrimPrefix(state.Name, "m#")] = state
+			}
 		}
+	}
+	return all
+}
+
+// versions returns the resourceVersions of everything that the agent writes, by name.
+func (w *world) versions() map[string]string {
+	w.Helper()
+	all := map[string]string{"status": w.object().ResourceVersion}
+	for name, slice := range w.slices() {
+		all[name] = slice.ResourceVersion
 	}
 	return all
 }
@@ -242,8 +279,7 @@ func (w *world) reported(name string, state v1alpha1.ProbeState, part string) v1
 	w.Helper()
 	var found v1alpha1.ContainerProbeState
 	w.eventually(func() (bool, string) {
-		object := w.object()
-		found = states(object)[name]
+		found = w.states()[name]
 		return found.State == state && strings.Contains(found.Message, part),
 			fmt.Sprintf("%s is %q %q, want %s %q", name, found.State, found.Message, state, part)
 	})

@@ -38,7 +38,7 @@ func TestUndescribedContainer(t *testing.T) {
 			w.setAnswer("yes", answer{stdout: "bad", code: 1})
 			w.startAgent()
 			w.reported("fine yes", failed, "bad")
-			if got := states(w.object())["broken yes"]; got.State != succeeded {
+			if got := w.states()["broken yes"]; got.State != succeeded {
 				t.Errorf("the state of the undescribed container is %s, want %s", got.State, succeeded)
 			}
 			w.runtime.OnCall(nil)

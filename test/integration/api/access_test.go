@@ -58,7 +58,7 @@ func agentRights() rights {
 	return join(basic(),
 		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "nodepodprobes/status", "patch"),
-		rightsOf("seamark.dev", "probereports", "get", "list", "create", "patch", "delete"),
+		rightsOf("seamark.dev", "probereports", "list", "create", "update", "patch", "delete"),
 		rightsOf("", "events", "create", "patch"),
 	)
 }

@@ -1,0 +1,149 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// answerTo is how an API server answers a request: with a resourceVersion or with an error.
+type answerTo struct {
+	method  string
+	code    int
+	reason  metav1.StatusReason
+	version string
+	labels  map[string]string
+}
+
+// play serves the answers in order and returns a client, and the methods and versions of the
+// requests.
+func play(t *testing.T, answers []answerTo) (*nodeClient, *[]string) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		requests = append(requests, fmt.Sprintf("%s %s", r.Method, body.Metadata.ResourceVersion))
+		if len(requests) > len(answers) || answers[len(requests)-1].method != r.Method {
+			t.Errorf("unexpected request %s %s", r.Method, r.URL)
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		if accept := r.Header.Get("Accept"); r.Method != http.MethodDelete && accept != metadataOnly {
+			t.Errorf("%s accepts %q", r.Method, accept)
+		}
+		a := answers[len(requests)-1]
+		w.Header().Set("Content-Type", "application/json")
+		if a.code != 0 {
+			w.WriteHeader(a.code)
+			_ = json.NewEncoder(w).Encode(metav1.Status{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Reason: a.reason, Code: int32(a.code),
+			})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: a.version, Labels: a.labels}})
+	}))
+	t.Cleanup(server.Close)
+	client, err := newNodeClient(&rest.Config{Host: server.URL}, "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.slices.(*rest.RESTClient).Client.CloseIdleConnections() })
+	return client, &requests
+}
+
+func TestWriteSlice(t *testing.T) {
+	const post, put, patch = http.MethodPost, http.MethodPut, http.MethodPatch
+	conflict := func(method string) answerTo {
+		return answerTo{method: method, code: http.StatusConflict, reason: metav1.StatusReasonConflict}
+	}
+	missing := func(method string) answerTo {
+		return answerTo{method: method, code: http.StatusNotFound, reason: metav1.StatusReasonNotFound}
+	}
+	exists := answerTo{method: post, code: http.StatusConflict, reason: metav1.StatusReasonAlreadyExists}
+	denied := answerTo{method: put, code: http.StatusForbidden, reason: metav1.StatusReasonForbidden}
+	cases := map[string]struct {
+		version string
+		exists  bool
+		answers []answerTo
+		want    []string
+		fails   bool
+	}{
+		"new slice":                      {answers: []answerTo{{method: post, version: "2"}}, want: []string{"POST "}},
+		"new slice exists":               {answers: []answerTo{exists, {method: patch, version: "2"}}, want: []string{"POST ", "PATCH "}},
+		"known version":                  {version: "1", exists: true, answers: []answerTo{{method: put, version: "2"}}, want: []string{"PUT 1"}},
+		"other version":                  {version: "1", exists: true, answers: []answerTo{conflict(put), {method: patch, version: "2"}}, want: []string{"PUT 1", "PATCH "}},
+		"deleted":                        {version: "1", exists: true, answers: []answerTo{missing(put), {method: post, version: "2"}}, want: []string{"PUT 1", "POST "}},
+		"unknown version":                {exists: true, answers: []answerTo{{method: patch, version: "2"}}, want: []string{"PATCH "}},
+		"unknown version, deleted":       {exists: true, answers: []answerTo{missing(patch), {method: post, version: "2"}}, want: []string{"PATCH ", "POST "}},
+		"other version, deleted":         {version: "1", exists: true, answers: []answerTo{conflict(put), missing(patch), {method: post, version: "2"}}, want: []string{"PUT 1", "PATCH ", "POST "}},
+		"CRD deleted":                    {version: "1", exists: true, answers: []answerTo{missing(put), missing(post)}, want: []string{"PUT 1", "POST "}, fails: true},
+		"denied":                         {version: "1", exists: true, answers: []answerTo{denied}, want: []string{"PUT 1"}, fails: true},
+		"new slice exists, then deleted": {answers: []answerTo{exists, missing(patch)}, want: []string{"POST ", "PATCH "}, fails: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			client, requests := play(t, tc.answers)
+			client.setVersion("node.0", &metav1.ObjectMeta{ResourceVersion: tc.version})
+			slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node.0"}, NodeName: "node"}
+			size, err := client.WriteSlice(t.Context(), slice, tc.exists)
+			if tc.fails != (err != nil) || size == 0 {
+				t.Errorf("size %d, error %v, want error: %t", size, err, tc.fails)
+			}
+			if diff := cmp.Diff(tc.want, *requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			want := "2"
+			if tc.fails {
+				want = ""
+			}
+			if got := client.version("node.0"); got != want {
+				t.Errorf("version %q afterwards, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestLabeledSliceIsPatched checks that a write keeps the labels that others have set: an update
+// would remove them.
+func TestLabeledSliceIsPatched(t *testing.T) {
+	client, requests := play(t, []answerTo{
+		{method: http.MethodPatch, version: "2", labels: map[string]string{"a": "b"}},
+		{method: http.MethodPatch, version: "3"},
+		{method: http.MethodPut, version: "4"},
+	})
+	slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node.0"}, NodeName: "node"}
+	for range 3 {
+		if _, err := client.WriteSlice(t.Context(), slice, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"PATCH ", "PATCH ", "PUT 3"}, *requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeleteSliceIgnoresMissing(t *testing.T) {
+	client, _ := play(t, []answerTo{
+		{method: http.MethodDelete, code: http.StatusNotFound, reason: metav1.StatusReasonNotFound},
+		{method: http.MethodDelete, code: http.StatusForbidden, reason: metav1.StatusReasonForbidden},
+	})
+	if err := client.DeleteSlice(t.Context(), "node.0"); err != nil {
+		t.Errorf("missing slice: %v", err)
+	}
+	if err := client.DeleteSlice(t.Context(), "node.0"); err == nil {
+		t.Error("no error although the deletion is forbidden")
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// ListSlices returns the slices of the node's report as they are stored now.
+func (c *nodeClient) ListSlices(ctx context.Context) ([]seamarkv1alpha1.ProbeReport, error) {
+	list := &seamarkv1alpha1.ProbeReportList{}
+	selector := fields.OneTermEqualSelector("nodeName", c.node).String()
+	err := c.slices.Get().Resource(slicesResource).
+		VersionedParams(&metav1.ListOptions{FieldSelector: selector}, metav1.ParameterCodec).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("list ProbeReports of node %s: %w", c.node, err)
+	}
+	for i := range list.Items {
+		c.setVersion(list.Items[i].Name, &list.Items[i].ObjectMeta)
+	}
+	return list.Items, nil
+}
+
+// WriteSlice replaces a slice, or creates it, and returns the size of the request. In effect, the
+// write has no precondition and can be repeated, so it does not matter if a response is lost.
+//
+// It first tries what the caller expects: that the slice exists or that it does not. A slice
+// whose resourceVersion is known is replaced by an update, which takes the API server less time
+// than a patch. If that fails because the slice has another version, it is patched.
+func (c *nodeClient) WriteSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, exists bool) (size int, err error) {
+	version := c.version(slice.Name)
+	if !exists {
+		if size, err = c.createSlice(ctx, slice); !apierrors.IsAlreadyExists(err) {
+			return size, err
+		}
+		version = ""
+	}
+	if version != "" {
+		if size, err = c.updateSlice(ctx, slice, version); apierrors.IsConflict(err) {
+			size, err = c.patchSlice(ctx, slice)
+		}
+	} else {
+		size, err = c.patchSlice(ctx, slice)
+	}
+	if exists && apierrors.IsNotFound(err) {
+		return c.createSlice(ctx, slice)
+	}
+	return size, err
+}
+
+func (c *nodeClient) updateSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, version string) (size int, err error) {
+	body, err := bodyOf(slice, version)
+	if err != nil {
+		return 0, err
+	}
+	request := c.slices.Put().Name(slice.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
+	return len(body), c.sendSlice(ctx, request, "update", slice.Name, body)
+}
+
+func (c *nodeClient) createSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
+	body, err := bodyOf(slice, "")
+	if err != nil {
+		return 0, err
+	}
+	request := c.slices.Post().VersionedParams(&metav1.CreateOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
+	return len(body), c.sendSlice(ctx, request, "create", slice.Name, body)
+}
+
+// patchSlice replaces everything that the agent owns. It does not change nodeName, which is
+// immutable.
+func (c *nodeClient) patchSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
+	body, err := json.Marshal([]operation{
+		{Op: "add", Path: "/metadata/ownerReferences", Value: slice.OwnerReferences},
+		{Op: "add", Path: "/pods", Value: slice.Pods},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("encode ProbeReport %s: %w", slice.Name, err)
+	}
+	request := c.slices.Patch(types.JSONPatchType).Name(slice.Name).
+		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
+	return len(body), c.sendSlice(ctx, request, "patch", slice.Name, body)
+}
+
+// bodyOf returns the encoded slice with the resourceVersion.
+func bodyOf(slice *seamarkv1alpha1.ProbeReport, version string) ([]byte, error) {
+	object := seamarkv1alpha1.ProbeReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: seamarkv1alpha1.GroupVersion().String(), Kind: "ProbeReport"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: slice.Name, ResourceVersion: version, OwnerReferences: slice.OwnerReferences,
+		},
+		NodeName: slice.NodeName, Pods: slice.Pods,
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode ProbeReport %s: %w", slice.Name, err)
+	}
+	return body, nil
+}
+
+// sendSlice sends a write of a slice and records the new resourceVersion. After an error, the
+// version is unknown.
+func (c *nodeClient) sendSlice(ctx context.Context, request *rest.Request, verb, name string, body []byte) error {
+	raw, err := request.Resource(slicesResource).SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Raw()
+	var written metav1.PartialObjectMetadata
+	if err == nil {
+		err = json.Unmarshal(raw, &written)
+	}
+	c.setVersion(name, &written.ObjectMeta)
+	if err != nil {
+		return fmt.Errorf("%s ProbeReport %s: %w", verb, name, err)
+	}
+	return nil
+}
+
+// DeleteSlice deletes a slice. It succeeds if there is none.
+func (c *nodeClient) DeleteSlice(ctx context.Context, name string) error {
+	c.setVersion(name, &metav1.ObjectMeta{})
+	err := c.slices.Delete().Resource(slicesResource).Name(name).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ProbeReport %s: %w", name, err)
+	}
+	return nil
+}
+
+// version returns the resourceVersion of a slice as last read or written. It is empty if the
+// slice must be patched.
+func (c *nodeClient) version(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.versions[name]
+}
+
+// setVersion records the resourceVersion of a slice, unless an update would remove what others
+// have added to it, which an agent may not.
+func (c *nodeClient) setVersion(name string, stored *metav1.ObjectMeta) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.versions, name)
+	if stored.ResourceVersion != "" && len(stored.Labels)+len(stored.Annotations)+len(stored.Finalizers) == 0 {
+		c.versions[name] = stored.ResourceVersion
+	}
+}
