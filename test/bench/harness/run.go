@@ -47,15 +47,26 @@ func Do(ctx context.Context, m Measure, quick bool, bin string, progress io.Writ
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		for i := len(r.cleanup) - 1; i >= 0; i-- {
-			err = errors.Join(err, r.cleanup[i]())
-		}
+		err = errors.Join(err, r.End())
 	}()
 	out, err = m.Run(ctx, r)
 	if err != nil {
 		return Output{}, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	return out, m.Check(out)
+}
+
+// Nested returns a part of the run. What it starts is stopped by its End, before that of r.
+func (r *Run) Nested() *Run {
+	return &Run{Quick: r.Quick, Bin: r.Bin, Dir: r.Dir, progress: r.progress, started: r.started}
+}
+
+// End stops what the run or the part of it has started. Do calls it for the whole run.
+func (r *Run) End() (err error) {
+	for i := len(r.cleanup) - 1; i >= 0; i-- {
+		err = errors.Join(err, r.cleanup[i]())
+	}
+	return err
 }
 
 // OnEnd calls a function when the measure ends, in the opposite order of the calls of OnEnd.
