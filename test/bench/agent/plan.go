@@ -57,8 +57,12 @@ func handlerOf(handler probe.Handler, ports nodeload.Ready) corev1.ProbeHandler 
 	}
 }
 
-// createPlan creates the Node and its empty plan.
+// createPlan creates the namespace of the pods, the Node and its empty plan.
 func createPlan(ctx context.Context, c client.Client) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodeload.Namespace}}
+	if err := c.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 	if err := c.Create(ctx, node); err != nil {
 		return fmt.Errorf("create node: %w", err)
