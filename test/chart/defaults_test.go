@@ -118,6 +118,9 @@ func TestSchemaMatchesConfigurations(t *testing.T) {
 				want := at(values, path)
 				if want == nil {
 					want = 0 // Omitted because it is zero.
+					if s.Type == "boolean" {
+						want = false
+					}
 				}
 				if match[1] != fmt.Sprint(want) {
 					t.Errorf("%s.config.%s: the schema says %s, want %v", component, strings.Join(path, "."), match[1], want)
