@@ -282,7 +282,6 @@ BENCH_ARGS ?=
 
 .PHONY: bench
 bench: build ## Measure costs and latencies as ratios to floors of the same run, and write docs/performance.md.
-	go test -run='^$$' -bench=. $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func Benchmark' ./api ./internal)))
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . $(BENCH_ARGS)
 

@@ -23,6 +23,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/test/bench/agent"
+	"github.com/seamark-dev/seamark/test/bench/code"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/manager"
 	"github.com/seamark-dev/seamark/test/bench/nodeload"
@@ -33,7 +34,7 @@ import (
 
 // measures returns all measures in the order of the page.
 func measures() []harness.Measure {
-	return slices.Concat(reports.Measures(), manager.Measures(), agent.Measures())
+	return slices.Concat(reports.Measures(), manager.Measures(), agent.Measures(), code.Measures())
 }
 
 type options struct {

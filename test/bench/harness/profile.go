@@ -40,7 +40,7 @@ type Category struct {
 	Functions *regexp.Regexp
 }
 
-// rest is the part of samples that no category matches.
+// otherPart is the part of samples that no category matches.
 const otherPart = "other"
 
 // Summarize divides a profile into categories. A sample counts for the first category of the

@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
