@@ -299,7 +299,7 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	refusals, problems := &controller.Refusals{}, controller.NewMarkProblems(markerInbox)
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
-			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient),
+			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient), Slices: apply.NewSlices(metadataClient),
 			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{

@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"runtime"
@@ -16,6 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
 )
@@ -57,6 +60,62 @@ func TestMemoryOfPods(t *testing.T) {
 			runtime.KeepAlive(trim)
 		})
 	}
+}
+
+// TestMemoryOfReports measures the live memory per reported pod with two probes, as TestMemoryOfPods
+// does per pod.
+func TestMemoryOfReports(t *testing.T) {
+	const slices, perSlice, perNode, most = 3_000, 8, 4, 768
+	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, sliceIndex())
+	trim := view.Transform(view.TrimReport)
+	before := liveMemory()
+	for i := range slices {
+		wire, err := json.Marshal(fullReport(fmt.Sprintf("worker-%d", i/perNode), i%perNode, perSlice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded := &seamarkv1alpha1.ProbeReport{}
+		if err := json.Unmarshal(wire, decoded); err != nil {
+			t.Fatal(err)
+		}
+		trimmed, err := trim(decoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Add(trimmed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	perPod := (liveMemory() - before) / (slices * perSlice)
+	t.Logf("%d bytes per pod", perPod)
+	if perPod > most {
+		t.Errorf("%d bytes per pod, want at most %d", perPod, most)
+	}
+	runtime.KeepAlive(store)
+}
+
+// fullReport returns a ProbeReport as an API server serves it.
+func fullReport(node string, number, pods int) *seamarkv1alpha1.ProbeReport {
+	at := metav1.NewTime(time.Unix(1_750_000_000, 0))
+	report := &seamarkv1alpha1.ProbeReport{NodeName: node, ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("%s.%d", node, number), UID: uuid.NewUUID(), ResourceVersion: fmt.Sprint(123_456_789 + number), CreationTimestamp: at,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: uuid.NewUUID()}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "seamark-agent", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:ownerReferences":{}},"f:nodeName":{},"f:pods":{}}`),
+		}},
+	}}
+	for i := range pods {
+		pod := seamarkv1alpha1.PodReport{Namespace: "games", Name: fmt.Sprintf("gameserver-%d-%d", number, i), UID: string(uuid.NewUUID())}
+		for _, probe := range []string{"game#idle", "game#healthy"} {
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbeState{
+				Name: probe, State: v1alpha1.ProbeSucceeded, LastProbeTime: at, LastTransitionTime: at,
+				Plan: "a1b2c3d4", ContainerID: "0123456789abc", Message: fmt.Sprintf("%d of 16 players are connected", i),
+			})
+		}
+		report.Pods = append(report.Pods, pod)
+	}
+	return report
 }
 
 // liveMemory returns the size of all reachable objects in bytes.

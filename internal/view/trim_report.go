@@ -4,7 +4,7 @@
 package view
 
 import (
-	"bytes"
+	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +14,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// reportedPods is the name of the field `pods` of a ProbeReport in managedFields.
-const reportedPods = `"f:pods":`
+// reportedPods is the field `pods` of a ProbeReport in managedFields.
+const reportedPods = `{"f:pods":{}}`
 
 // TrimReport returns a ProbeReport with only what marks, the conditions of markers and metrics are
 // built from, and what ChangedByOthers reads.
@@ -69,13 +69,20 @@ func ChangedByOthers(report *seamarkv1alpha1.ProbeReport) bool {
 func otherWriters(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var others []metav1.ManagedFieldsEntry
 	for i := range managed {
-		e := &managed[i]
-		if e.Manager != v1alpha1.AgentFieldManager && e.FieldsV1 != nil &&
-			bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(reportedPods)) {
-			others = append(others, metav1.ManagedFieldsEntry{
-				Manager: e.Manager, FieldsV1: metav1.NewFieldsV1("{" + reportedPods + "{}}"),
-			})
+		if e := &managed[i]; e.Manager != v1alpha1.AgentFieldManager && ownsPods(e) {
+			others = append(others, metav1.ManagedFieldsEntry{Manager: e.Manager, FieldsV1: metav1.NewFieldsV1(reportedPods)})
 		}
 	}
 	return others
+}
+
+func ownsPods(entry *metav1.ManagedFieldsEntry) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var owned struct {
+		Pods *struct{} `json:"f:pods"`
+	}
+	// Invalid fields are no reason to disturb the agent.
+	return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) == nil && owned.Pods != nil
 }

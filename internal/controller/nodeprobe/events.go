@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
@@ -32,6 +33,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchNodes)),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()),
+		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
 		r.Inbox.Source())
 }
 
@@ -104,7 +106,7 @@ func (r *Reconciler) touchNodes(ctx context.Context, q controller.Queue, marker 
 }
 
 // nodePodProbeEvents returns a handler that touches a node when its NodePodProbe is created or
-// deleted, or another client changes its plan. It ignores the reports in the status.
+// deleted, or another client changes its plan. It ignores the status and the annotations.
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {

@@ -3,7 +3,8 @@
 
 // Package nodeprobe maintains one NodePodProbe, whose spec is the plan, for every node that can
 // run an agent. It compiles a node's plan when its inputs have settled, so that a burst of
-// changes costs one write per node.
+// changes costs one write per node. It also deletes the ProbeReports of nodes without an agent, and
+// asks agents to restore those that other clients delete or change.
 package nodeprobe
 
 import (
@@ -44,12 +45,14 @@ type Plans interface {
 
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Reader reads pods, nodes, markers and NodePodProbes from the cache.
+	// Reader reads pods, nodes, markers, NodePodProbes and ProbeReports from the cache.
 	Reader gather.Reader
 	// Live reads nodes from the API server.
 	Live client.Reader
-	// Plans writes.
+	// Plans writes plans.
 	Plans Plans
+	// Slices requests and deletes ProbeReports.
+	Slices Slices
 	// Recorder records events on nodes.
 	Recorder record.EventRecorder
 	// Inbox receives nodes from other controllers.
@@ -71,6 +74,7 @@ type Reconciler struct {
 	bursts   *bursts
 	budgets  *budgets
 	unstored *unstored
+	losses   *losses
 	recent   *apply.Recent[string, v1alpha1.NodePodProbeSpec]
 }
 
@@ -82,12 +86,13 @@ func New(options Options) *Reconciler {
 		bursts:   newBursts(),
 		budgets:  newBudgets(),
 		unstored: newUnstored(),
+		losses:   newLosses(),
 		recent:   apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
 	}
 }
 
 // Reconcile creates, updates or deletes the NodePodProbe of the requested node, with at most
-// one write.
+// one write, and one more if ProbeReports of the node were lost.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.bursts.take(request.Name, r.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -102,13 +107,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	case node == nil:
 		r.forget(request.Name)
-		return reconcile.Result{}, r.deleteOrphan(ctx, npp)
+		return reconcile.Result{}, r.deleteOrphans(ctx, request.Name, npp)
 	case !serverless.HasAgent(node.Labels):
 		r.forget(request.Name)
-		return reconcile.Result{}, r.delete(ctx, npp)
+		return reconcile.Result{}, errors.Join(r.delete(ctx, npp), r.deleteSlices(ctx, request.Name))
 	case npp != nil && ownedByAnother(npp, node):
 		// The deletion enqueues the node again.
 		return reconcile.Result{}, r.delete(ctx, npp)
+	}
+	if err := r.restore(ctx, npp); err != nil {
+		return reconcile.Result{}, err
 	}
 	spec, pods, err := r.compile(ctx, node.Name)
 	if err != nil {
@@ -121,21 +129,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) forget(node string) {
 	r.budgets.forget(node)
 	r.unstored.forget(node)
+	r.losses.forget(node)
 	r.Shortages.Set(node, nil)
 	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }
 
-// deleteOrphan deletes a NodePodProbe whose node is gone. It checks with the API server first,
-// because the deletion loses the states in the status.
-func (r *Reconciler) deleteOrphan(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
+// deleteOrphans deletes the NodePodProbe and the ProbeReports of a node that is gone. It checks with
+// the API server first, because the deletion loses the states.
+func (r *Reconciler) deleteOrphans(ctx context.Context, name string, npp *v1alpha1.NodePodProbe) error {
 	if npp == nil {
-		return nil
+		if slices, err := r.Reader.Slices(ctx, name); err != nil || len(slices) == 0 {
+			return err
+		}
 	}
-	node, err := gather.GetNode(ctx, r.Live, npp.Name)
+	node, err := gather.GetNode(ctx, r.Live, name)
 	if err != nil || node != nil {
 		return err
 	}
-	return r.delete(ctx, npp)
+	return errors.Join(r.delete(ctx, npp), r.deleteSlices(ctx, name))
 }
 
 func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error {

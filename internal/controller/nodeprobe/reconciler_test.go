@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -49,6 +50,17 @@ func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
 	return r.err
 }
 
+// Restore and DeleteOf record the requests for ProbeReports.
+func (r *recorded) Restore(_ context.Context, npp *v1alpha1.NodePodProbe, value string) error {
+	r.calls = append(r.calls, "restore "+npp.Name+": "+value)
+	return r.err
+}
+
+func (r *recorded) DeleteOf(_ context.Context, node string) error {
+	r.calls = append(r.calls, "delete reports of "+node)
+	return r.err
+}
+
 func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Reconciler, *record.FakeRecorder) {
 	t.Helper()
 	reader := func(objects []client.Object) client.Reader {
@@ -63,15 +75,30 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	}
 	counters := metrics.New(prometheus.NewRegistry())
 	recorder := record.NewFakeRecorder(10)
+	slices, _ := plans.(Slices)
 	return New(Options{
 		Reader: gather.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
-		Live:   reader(live), Plans: plans, Recorder: recorder, Metrics: counters,
+		Live:   reader(live), Plans: plans, Slices: slices, Recorder: recorder, Metrics: counters,
 		Shortages: controller.NewShortages(), Now: time.Now,
 	}), recorder
 }
 
 func node(name, uid string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+}
+
+func virtualNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet}}}
+}
+
+// slice returns the first ProbeReport of node-1, with the pods.
+func slice(version string, pods ...string) *seamarkv1alpha1.ProbeReport {
+	slice := &seamarkv1alpha1.ProbeReport{NodeName: "node-1"}
+	slice.Name, slice.UID, slice.ResourceVersion = "node-1.0", "slice", version
+	for _, pod := range pods {
+		slice.Pods = append(slice.Pods, seamarkv1alpha1.PodReport{Namespace: "ns", Name: pod, UID: "uid-" + pod})
+	}
+	return slice
 }
 
 func nodePodProbe(name, owner string, spec v1alpha1.NodePodProbeSpec) *v1alpha1.NodePodProbe {
@@ -104,7 +131,16 @@ func TestReconcile(t *testing.T) {
 		"plan of a node that is not in the cache": {
 			cached: []client.Object{nodePodProbe("node-1", "u", correct)}, live: []client.Object{node("node-1", "u")},
 		},
-		"no node, no plan": {},
+		"no node, no plan":     {},
+		"reports without node": {cached: []client.Object{slice("1", "u")}, want: "delete reports of node-1"},
+		"plan and reports without node": {
+			cached: []client.Object{nodePodProbe("node-1", "u", correct), slice("1", "u")}, want: "delete node-1, delete reports of node-1",
+		},
+		"reports of a node that is not in the cache": {cached: []client.Object{slice("1", "u")}, live: []client.Object{node("node-1", "u")}},
+		"reports of a virtual node": {
+			cached: []client.Object{virtualNode("node-1"), slice("1", "u")}, want: "delete reports of node-1",
+		},
+		"reports, plan deleted": {cached: []client.Object{node("node-1", "u"), pod, marker, slice("1", "u")}, want: "create node-1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -45,6 +46,41 @@ func TestNewPods(t *testing.T) {
 			reconciler(t, &recorded{}).podEvents().Create(t.Context(), created, q)
 			if got := q.Len() > 0; got != tc.want {
 				t.Errorf("enqueued: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// A new leader gets all ProbeReports and NodePodProbes at once. It enqueues only pods whose marks may
+// differ, and measures no latency.
+func TestInitialReports(t *testing.T) {
+	state := stateSince(v1alpha1.ProbeSucceeded, 1)
+	cases := map[string]struct {
+		slice *seamarkv1alpha1.ProbeReport
+		npp   *v1alpha1.NodePodProbe
+		want  int
+	}{
+		"states":                    {slice: inSlice("node-1.0", state), want: 1},
+		"no states":                 {slice: inSlice("node-1.0")},
+		"states in the status":      {npp: inStatus(false, state), want: 1},
+		"status is kept up to date": {npp: inStatus(true, state)},
+		"no states in the status":   {npp: inStatus(true)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			r := reconciler(t, &recorded{})
+			if tc.slice != nil {
+				r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: tc.slice, IsInInitialList: true}, q)
+			} else {
+				r.statusEvents().Create(t.Context(), event.TypedCreateEvent[*v1alpha1.NodePodProbe]{Object: tc.npp, IsInInitialList: true}, q)
+			}
+			if q.Len() != tc.want {
+				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
+			}
+			if len(r.arrivals.at) > 0 {
+				t.Error("the latency of an initial report is measured")
 			}
 		})
 	}

@@ -13,11 +13,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
 // at returns the time of all states that the tests report.
@@ -33,33 +36,142 @@ func (w *world) report(node string, all states) {
 	w.must(report(w.Context(), w.client, node, func(probe string) v1alpha1.ProbeState { return all[probe] }))
 }
 
+// reportInStatus writes a report as the agent of an earlier release does, which replaces the
+// status. Changes are made to it before it is written.
+func (w *world) reportInStatus(node string, all states, changes ...func(*v1alpha1.NodePodProbeStatus)) {
+	w.Helper()
+	npp, err := w.getPlan(w.Context(), node)
+	w.must(err)
+	status := v1alpha1.NodePodProbeStatus{ObservedGeneration: npp.Generation, Pods: int32(len(npp.Spec.PodProbes))}
+	for _, planned := range npp.Spec.PodProbes {
+		if pod := podReport(planned, func(probe string) v1alpha1.ProbeState { return all[probe] }); len(pod.Probes) > 0 {
+			status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes,
+			})
+		}
+	}
+	for _, change := range changes {
+		change(&status)
+	}
+	w.must(writeStatus(w.Context(), w.client, npp, map[string]any{
+		"observedGeneration": status.ObservedGeneration, "pods": status.Pods,
+		"probeReports": status.ProbeReports, "podProbeStatuses": status.PodProbeStatuses,
+	}))
+}
+
+// report writes the ProbeReports of the node that change, and then the generation that is in force
+// unless it is the reported one.
 func report(ctx context.Context, c client.Client, node string, state func(probe string) v1alpha1.ProbeState) error {
 	npp := &v1alpha1.NodePodProbe{}
 	if err := c.Get(ctx, types.NamespacedName{Name: node}, npp); err != nil {
 		return fmt.Errorf("read the plan of node %s: %w", node, err)
 	}
-	status := v1alpha1.NodePodProbeStatus{ObservedGeneration: npp.Generation, Pods: int32(len(npp.Spec.PodProbes))}
-	for _, pod := range npp.Spec.PodProbes {
-		podStatus := v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-		for _, probe := range pod.Probes {
-			if s := state(probe.Name); s != "" {
-				podStatus.ProbeStates = append(podStatus.ProbeStates, v1alpha1.ContainerProbeState{
-					Name: probe.Name, Plan: probe.Plan, State: s, Message: string(s), LastProbeTime: at(), LastTransitionTime: at(),
-				})
-			}
+	var stored seamarkv1alpha1.ProbeReportList
+	if err := c.List(ctx, &stored, client.MatchingFields{"nodeName": node}); err != nil {
+		return fmt.Errorf("list the ProbeReports of node %s: %w", node, err)
+	}
+	for name, pods := range placed(npp, stored.Items, state) {
+		i := slices.IndexFunc(stored.Items, func(s seamarkv1alpha1.ProbeReport) bool { return s.Name == name })
+		if i >= 0 && equality.Semantic.DeepEqual(stored.Items[i].Pods, pods) {
+			continue
 		}
-		if len(podStatus.ProbeStates) > 0 {
-			status.PodProbeStatuses = append(status.PodProbeStatuses, podStatus)
+		if err := writeSlice(ctx, c, npp, name, pods); err != nil {
+			return err
 		}
 	}
-	body, err := json.Marshal(map[string]any{"status": status})
+	if npp.Status.ProbeReports && npp.Status.ObservedGeneration == npp.Generation && len(npp.Status.PodProbeStatuses) == 0 {
+		return nil
+	}
+	return writeStatus(ctx, c, npp, map[string]any{
+		"observedGeneration": npp.Generation, "pods": len(npp.Spec.PodProbes), "probeReports": true, "podProbeStatuses": nil,
+	})
+}
+
+// maxPods is the number of pods in a ProbeReport.
+const maxPods = 8
+
+// placed returns the planned pods that have states or have a place in a stored ProbeReport, by the
+// name of the ProbeReport.
+func placed(npp *v1alpha1.NodePodProbe, stored []seamarkv1alpha1.ProbeReport, state func(probe string) v1alpha1.ProbeState) map[string][]seamarkv1alpha1.PodReport {
+	places := map[string]string{}
+	for _, slice := range stored {
+		for _, pod := range slice.Pods {
+			places[pod.UID] = slice.Name
+		}
+	}
+	all := map[string][]seamarkv1alpha1.PodReport{}
+	var added []seamarkv1alpha1.PodReport
+	for _, planned := range npp.Spec.PodProbes {
+		pod := podReport(planned, state)
+		if name, known := places[pod.UID]; known {
+			all[name] = append(all[name], pod)
+		} else if len(pod.Probes) > 0 {
+			added = append(added, pod)
+		}
+	}
+	number := 0
+	for _, pod := range added {
+		for len(all[sliceName(npp.Name, number)]) >= maxPods {
+			number++
+		}
+		all[sliceName(npp.Name, number)] = append(all[sliceName(npp.Name, number)], pod)
+	}
+	return all
+}
+
+func sliceName(node string, number int) string { return fmt.Sprintf("%s.%d", node, number) }
+
+// podReport returns the states of the planned probes of a pod.
+func podReport(planned v1alpha1.PodProbe, state func(probe string) v1alpha1.ProbeState) seamarkv1alpha1.PodReport {
+	pod := seamarkv1alpha1.PodReport{Namespace: planned.Namespace, Name: planned.Name, UID: planned.UID}
+	for _, probe := range planned.Probes {
+		if s := state(probe.Name); s != "" {
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbeState{
+				Name: probe.Name, Plan: probe.Plan, State: s, Message: string(s), LastProbeTime: at(), LastTransitionTime: at(),
+			})
+		}
+	}
+	return pod
+}
+
+// writeSlice replaces the pods of a ProbeReport, which it creates if there is none.
+func writeSlice(ctx context.Context, c client.Client, npp *v1alpha1.NodePodProbe, name string, pods []seamarkv1alpha1.PodReport) error {
+	slice := &seamarkv1alpha1.ProbeReport{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: npp.OwnerReferences}, NodeName: npp.Name, Pods: pods,
+	}
+	body, err := json.Marshal(map[string]any{"pods": pods, "nodeName": npp.Name})
 	if err != nil {
-		return fmt.Errorf("encode the report of node %s: %w", node, err)
+		return fmt.Errorf("encode ProbeReport %s: %w", name, err)
 	}
-	if err := c.Status().Patch(ctx, npp, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("write the report of node %s: %w", node, err)
+	agent := client.FieldOwner(v1alpha1.AgentFieldManager)
+	err = c.Patch(ctx, &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, body), agent)
+	if apierrors.IsNotFound(err) {
+		err = c.Create(ctx, slice, agent)
+	}
+	if err != nil {
+		return fmt.Errorf("write ProbeReport %s: %w", name, err)
 	}
 	return nil
+}
+
+func writeStatus(ctx context.Context, c client.Client, npp *v1alpha1.NodePodProbe, status map[string]any) error {
+	body, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encode the status of node %s: %w", npp.Name, err)
+	}
+	patch := client.RawPatch(types.MergePatchType, body)
+	if err := c.Status().Patch(ctx, npp.DeepCopy(), patch, client.FieldOwner(v1alpha1.AgentFieldManager)); err != nil {
+		return fmt.Errorf("write the status of node %s: %w", npp.Name, err)
+	}
+	return nil
+}
+
+// slices returns the ProbeReports of the node.
+func (w *world) slices(node string) []seamarkv1alpha1.ProbeReport {
+	w.Helper()
+	var slices seamarkv1alpha1.ProbeReportList
+	w.must(w.client.List(w.Context(), &slices, client.MatchingFields{"nodeName": node}))
+	return slices.Items
 }
 
 // planned waits until the node's plan has exactly these probes, each as pod/marker#probe.

@@ -4,17 +4,16 @@
 package manager_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// TestForgedReport writes the report of a compromised agent: states of a pod of another node,
+// TestForgedReport writes the ProbeReport of a compromised agent: states of a pod of another node,
 // of a probe that is not planned, and of another marker. Only the states of planned probes of
 // the agent's own pods take effect.
 func TestForgedReport(t *testing.T) {
@@ -31,21 +30,30 @@ func TestForgedReport(t *testing.T) {
 	state := func(name string, state v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
 		return v1alpha1.ContainerProbeState{Name: name, State: state, LastProbeTime: at(), LastTransitionTime: at()}
 	}
-	of := func(pod *corev1.Pod, states ...v1alpha1.ContainerProbeState) v1alpha1.PodProbeStatus {
-		return v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ProbeStates: states}
+	of := func(pod *corev1.Pod, states ...v1alpha1.ContainerProbeState) seamarkv1alpha1.PodReport {
+		return seamarkv1alpha1.PodReport{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Probes: states}
+	}
+	forged := func(result v1alpha1.ProbeState) []seamarkv1alpha1.PodReport {
+		return []seamarkv1alpha1.PodReport{
+			of(a, state("web#p", result)),
+			of(b, state("web#p", result), state("web#other", succeeded), state("other#p", succeeded)),
+		}
 	}
 	npp, err := w.getPlan(t.Context(), taken)
 	w.must(err)
-	body, err := json.Marshal(map[string]any{"status": v1alpha1.NodePodProbeStatus{
-		ObservedGeneration: npp.Generation,
-		PodProbeStatuses: []v1alpha1.PodProbeStatus{
-			of(a, state("web#p", failed)),
-			of(b, state("web#p", failed), state("web#other", succeeded), state("other#p", succeeded)),
-		},
-	}})
-	w.must(err)
-	w.must(w.client.Status().Patch(t.Context(), npp, env.MergePatch(string(body))))
+	w.must(writeSlice(t.Context(), w.client, npp, "taken.0", forged(failed)))
 	w.marked("b", "label healthy=false")
 	w.unchanged("a", "label healthy=true")
 	w.unchanged("b", "label healthy=false")
+
+	// The same in the status, as an agent of an earlier release.
+	var statuses []v1alpha1.PodProbeStatus
+	for _, pod := range forged(failed) {
+		statuses = append(statuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})
+	}
+	statuses[1].ProbeStates[0].State = succeeded
+	w.must(writeStatus(t.Context(), w.client, npp, map[string]any{"podProbeStatuses": statuses}))
+	w.marked("b", "label healthy=true")
+	w.unchanged("a", "label healthy=true")
+	w.unchanged("b", "label healthy=true")
 }

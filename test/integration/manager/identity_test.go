@@ -6,6 +6,8 @@ package manager_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -15,8 +17,7 @@ import (
 func TestRecreatedMarkerIgnoresOldStates(t *testing.T) {
 	w := newWorld(t, shared)
 	w.healthyPod("recreated-marker")
-	old, err := w.getPlan(t.Context(), "recreated-marker")
-	w.must(err)
+	old := w.slices("recreated-marker")
 	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
 	w.gone("web")
 	w.marked("a")
@@ -26,11 +27,11 @@ func TestRecreatedMarkerIgnoresOldStates(t *testing.T) {
 	w.unchanged("a")
 	now, err := w.getPlan(t.Context(), "recreated-marker")
 	w.must(err)
-	if before, after := old.Status.PodProbeStatuses[0].ProbeStates[0].Plan, now.Spec.PodProbes[0].Probes[0].Plan; before == after || len(after) != 8 {
+	if before, after := old[0].Pods[0].Probes[0].Plan, now.Spec.PodProbes[0].Probes[0].Plan; before == after || len(after) != 8 {
 		t.Errorf("plan %q, then %q: want different values of 8 characters", before, after)
 	}
-	if len(now.Status.PodProbeStatuses) != 1 {
-		t.Fatalf("report %v, want the old state", now.Status.PodProbeStatuses)
+	if diff := cmp.Diff(old, w.slices("recreated-marker")); diff != "" {
+		t.Fatalf("ProbeReports (-old +new):\n%s", diff)
 	}
 	w.report("recreated-marker", states{"web#p": succeeded})
 	w.marked("a", "label healthy=true")

@@ -5,7 +5,6 @@ package manager_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -71,9 +71,10 @@ func TestMarkersThatDeselectOneAnother(t *testing.T) {
 	w.must(err)
 	npp, err := w.getPlan(t.Context(), node)
 	w.must(err)
-	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"podProbeStatuses":[{"namespace":%q,"name":"a","uid":%q,"probeStates":[
-		{"name":"z#p","state":"Succeeded"},{"name":"w#p","state":"Succeeded"}]}]}}`, npp.Generation, w.namespace, pod.UID)
-	w.must(w.client.Status().Patch(t.Context(), npp, client.RawPatch(types.MergePatchType, []byte(status))))
+	w.must(writeSlice(t.Context(), w.client, npp, "loop.0", []seamarkv1alpha1.PodReport{{
+		Namespace: w.namespace, Name: "a", UID: string(pod.UID),
+		Probes: []v1alpha1.ContainerProbeState{{Name: "z#p", State: succeeded}, {Name: "w#p", State: succeeded}},
+	}}))
 	w.limitedWrites(t, 8*time.Second, "z")
 	w.condition("w", v1alpha1.ConditionMarksApplied, "WritesLimited", "")
 

@@ -105,12 +105,11 @@ func TestPlanChangedByOthers(t *testing.T) {
 	w.must(w.client.Patch(t.Context(), npp, env.MergePatch(`{"spec":{"podProbes":null}}`)))
 	w.planned("touched", "a/web#p")
 
-	// A new object has no states yet, which does not remove marks.
+	// The ProbeReports remain.
 	w.must(w.client.Delete(t.Context(), npp))
 	w.otherPlan(npp)
 	w.planned("touched", "a/web#p")
 	w.unchanged("a", "label healthy=true")
-	// The agent's first report does.
 	w.report("touched", states{})
 	w.marked("a")
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -34,7 +35,7 @@ func (w *world) writes(before env.Requests) map[string]int {
 	all := map[string]int{}
 	for request, count := range after.Since(before) {
 		switch request.Resource {
-		case "pods", "nodepodprobes", "podprobemarkers", "events":
+		case "pods", "nodepodprobes", "probereports", "podprobemarkers", "events":
 			if request.IsWrite() {
 				all[fmt.Sprintf("%s %s/%s %s", request.Verb, request.Resource, request.Subresource, request.Code)] += count
 			}
@@ -43,7 +44,7 @@ func (w *world) writes(before env.Requests) map[string]int {
 	return all
 }
 
-// versions returns the resource version of every pod, marker and plan.
+// versions returns the resource version of every pod, marker, plan and ProbeReport.
 func (w *world) versions() map[string]string {
 	w.Helper()
 	all := map[string]string{}
@@ -63,6 +64,11 @@ func (w *world) versions() map[string]string {
 	}
 	for i := range plans.Items {
 		all["plan "+plans.Items[i].Name] = plans.Items[i].ResourceVersion
+	}
+	var slices seamarkv1alpha1.ProbeReportList
+	w.must(w.client.List(w.Context(), &slices))
+	for i := range slices.Items {
+		all["ProbeReport "+slices.Items[i].Name] = slices.Items[i].ResourceVersion
 	}
 	return all
 }

@@ -87,6 +87,13 @@ func TestCountsOfWrites(t *testing.T) {
 		if n := writes().Writes("pods", "status"); n != f.scale.pods {
 			t.Errorf("%d writes of marks, want one per pod", n)
 		}
+		perNode := f.scale.pods / f.scale.nodes
+		if n, want := writes().Writes("probereports", ""), f.scale.nodes*((perNode+maxPods-1)/maxPods); n != want {
+			t.Errorf("%d writes of ProbeReports, want %d: one for each %d pods of a node", n, want, maxPods)
+		}
+		if n := writes().Writes("nodepodprobes", ""); n > 0 {
+			t.Errorf("%d writes of plans while agents report, want none", n)
+		}
 	})
 	f.counted("replaced pods", func(t *testing.T, writes func() env.Requests) {
 		for i := range f.scale.replaced {

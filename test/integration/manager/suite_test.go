@@ -8,6 +8,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/test/await"
@@ -82,14 +84,15 @@ func (w *world) clean() {
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var markers v1alpha1.PodProbeMarkerList
 		var plans v1alpha1.NodePodProbeList
+		var slices seamarkv1alpha1.ProbeReportList
 		if err := w.client.List(ctx, &markers, client.InNamespace(w.namespace)); err != nil {
 			return false, err
 		}
-		err := w.client.List(ctx, &plans)
-		return len(markers.Items) == 0 && len(plans.Items) == 0, err
+		err := errors.Join(w.client.List(ctx, &plans), w.client.List(ctx, &slices))
+		return len(markers.Items)+len(plans.Items)+len(slices.Items) == 0, err
 	})
 	if err != nil {
-		w.Errorf("wait until the markers and NodePodProbes are deleted: %v", err)
+		w.Errorf("wait until the markers, NodePodProbes and ProbeReports are deleted: %v", err)
 	}
 }
 

@@ -1,0 +1,88 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprobe
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// loss is the deletion or change of a ProbeReport by another client than its agent.
+type loss struct {
+	// value identifies the loss, for the agent.
+	value string
+	// version is the resource version of the deletion or change.
+	version string
+}
+
+// deletion returns the loss of a deleted ProbeReport.
+func deletion(slice *seamarkv1alpha1.ProbeReport) loss {
+	return loss{value: slice.Name + "/" + string(slice.UID), version: slice.ResourceVersion}
+}
+
+// change returns the loss of a ProbeReport that another client changed.
+func change(slice *seamarkv1alpha1.ProbeReport) loss {
+	return loss{value: slice.Name + "/" + slice.ResourceVersion, version: slice.ResourceVersion}
+}
+
+// losses remembers the last loss of each node until the agent is asked to restore its ProbeReports.
+// It restores all of them at once.
+type losses struct {
+	mu sync.Mutex
+	by map[string]loss
+}
+
+func newLosses() *losses { return &losses{by: make(map[string]loss)} }
+
+// note remembers the loss unless a later one is known. The order of the initial events does
+// therefore not matter.
+func (l *losses) note(node string, lost loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, found := l.by[node]; found {
+		if order, err := resourceversion.CompareResourceVersion(lost.version, known.version); err == nil && order < 0 {
+			return
+		}
+	}
+	l.by[node] = lost
+}
+
+// of returns the last loss of the node.
+func (l *losses) of(node string) (loss, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost, found := l.by[node]
+	return lost, found
+}
+
+// done forgets the loss unless there was another one.
+func (l *losses) done(node string, lost loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by[node] == lost {
+		delete(l.by, node)
+	}
+}
+
+// forget forgets the loss of the node.
+func (l *losses) forget(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.by, node)
+}
+
+// plansAny reports whether one of the pods is planned.
+func plansAny(npp *v1alpha1.NodePodProbe, pods []seamarkv1alpha1.PodReport) bool {
+	reported := sets.New[string]()
+	for i := range pods {
+		reported.Insert(pods[i].UID)
+	}
+	return slices.ContainsFunc(npp.Spec.PodProbes, func(pod v1alpha1.PodProbe) bool { return reported.Has(pod.UID) })
+}

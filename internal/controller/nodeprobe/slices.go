@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprobe
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
+)
+
+// Slices requests and deletes the ProbeReports of nodes, as apply.Slices does.
+type Slices interface {
+	Restore(ctx context.Context, npp *v1alpha1.NodePodProbe, value string) error
+	DeleteOf(ctx context.Context, node string) error
+}
+
+// sliceEvents returns a handler that touches a node when another client than its agent changes
+// or deletes its ProbeReports, and when there is one of a node without an agent. It ignores the
+// reports of agents.
+func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbeReport, reconcile.Request] {
+	return handler.TypedFuncs[*seamarkv1alpha1.ProbeReport, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			if view.ChangedByOthers(e.Object) {
+				r.lose(q, e.Object.NodeName, change(e.Object))
+			} else if r.lacksAgent(ctx, e.Object.NodeName) {
+				r.touch(q, e.Object.NodeName, afterPod())
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			if view.ChangedByOthers(e.ObjectNew) &&
+				(!view.ChangedByOthers(e.ObjectOld) || !equality.Semantic.DeepEqual(e.ObjectOld.Pods, e.ObjectNew.Pods)) {
+				r.lose(q, e.ObjectNew.NodeName, change(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
+			npp, err := r.Reader.NodePodProbe(ctx, e.Object.NodeName)
+			if err == nil && npp != nil && plansAny(npp, e.Object.Pods) {
+				r.lose(q, e.Object.NodeName, deletion(e.Object))
+			}
+		},
+	}
+}
+
+func (r *Reconciler) lose(q controller.Queue, node string, lost loss) {
+	r.losses.note(node, lost)
+	r.touch(q, node, afterPod())
+}
+
+// lacksAgent reports whether the node has no agent, or is not in the cache.
+func (r *Reconciler) lacksAgent(ctx context.Context, name string) bool {
+	node, err := gather.GetNode(ctx, r.Reader.Client, name)
+	return err != nil || node == nil || !serverless.HasAgent(node.Labels)
+}
+
+// restore asks the agent to restore its ProbeReports if one was lost since it was last asked. It
+// does not ask an agent that reports in the status, which does not read them.
+func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
+	if npp == nil {
+		return nil
+	}
+	lost, found := r.losses.of(npp.Name)
+	if !found {
+		return nil
+	}
+	asked := npp.Annotations[v1alpha1.RestoreReportsAnnotationKey] == lost.value
+	if !asked && npp.DeletionTimestamp == nil && !mark.InStatus(npp) {
+		if err := r.Slices.Restore(ctx, npp, lost.value); err != nil && !errors.Is(err, apply.ErrGone) {
+			return err
+		}
+		log.FromContext(ctx).V(logging.Writes).Info("Asked the agent to restore its ProbeReports", "lost", lost.value)
+	}
+	r.losses.done(npp.Name, lost)
+	return nil
+}
+
+// deleteSlices deletes the ProbeReports of a node that has no agent.
+func (r *Reconciler) deleteSlices(ctx context.Context, node string) error {
+	slices, err := r.Reader.Slices(ctx, node)
+	if err != nil || len(slices) == 0 {
+		return err
+	}
+	if err := r.Slices.DeleteOf(ctx, node); err != nil {
+		return err
+	}
+	log.FromContext(ctx).V(logging.Writes).Info("Deleted the ProbeReports of a node without an agent", "reports", len(slices))
+	return nil
+}

@@ -1,0 +1,149 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprobe
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+)
+
+// changedBy returns the ProbeReport after another manager than the agent has set its pods.
+func changedBy(slice *seamarkv1alpha1.ProbeReport, manager string) *seamarkv1alpha1.ProbeReport {
+	slice.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:pods":{}}`)}}
+	return slice
+}
+
+// TestLostReports changes ProbeReports in several ways and checks which requests the agent gets.
+func TestLostReports(t *testing.T) {
+	planned := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}}
+	plan := func(change func(*v1alpha1.NodePodProbe)) []client.Object {
+		npp := nodePodProbe("node-1", "u", planned)
+		change(npp)
+		return []client.Object{node("node-1", "u"), npp}
+	}
+	unchanged := func(*v1alpha1.NodePodProbe) {}
+	asked := func(value string) func(*v1alpha1.NodePodProbe) {
+		return func(npp *v1alpha1.NodePodProbe) {
+			npp.Annotations = map[string]string{v1alpha1.RestoreReportsAnnotationKey: value}
+		}
+	}
+	type slices = []*seamarkv1alpha1.ProbeReport
+	cases := map[string]struct {
+		cached []client.Object
+		// initial, updated and deleted are the events in this order. updated has two versions.
+		initial, updated, deleted slices
+		err                       error
+		want                      []string
+	}{
+		"written by the agent": {
+			cached: plan(unchanged), initial: slices{slice("1", "a")}, updated: slices{slice("1", "a"), slice("2", "a", "b")},
+		},
+		"deleted":                       {cached: plan(unchanged), deleted: slices{slice("5", "a")}, want: []string{"restore node-1: node-1.0/slice"}},
+		"deleted with unplanned pods":   {cached: plan(unchanged), deleted: slices{slice("5", "b")}},
+		"deleted, no NodePodProbe":      {cached: []client.Object{node("node-1", "u")}, deleted: slices{slice("5", "a")}},
+		"deleted, no node":              {cached: []client.Object{nodePodProbe("node-1", "u", planned)}, deleted: slices{slice("5", "a")}},
+		"deleted, plan of another node": {cached: []client.Object{node("node-1", "new"), nodePodProbe("node-1", "u", planned)}, deleted: slices{slice("5", "a")}},
+		"deleted, states in the status": {
+			cached: plan(func(npp *v1alpha1.NodePodProbe) {
+				npp.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{UID: "uid-a"}}
+			}),
+			deleted: slices{slice("5", "a")},
+		},
+		"changed": {
+			cached: plan(unchanged), updated: slices{slice("4", "a"), changedBy(slice("5"), "kubectl-edit")},
+			want: []string{"restore node-1: node-1.0/5"},
+		},
+		"changed again": {
+			cached: plan(asked("node-1.0/4")), updated: slices{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5"), "kubectl-edit")},
+			want: []string{"restore node-1: node-1.0/5"},
+		},
+		"changed except for the pods": {
+			cached: plan(asked("node-1.0/4")), updated: slices{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5", "a"), "kubectl-edit")},
+		},
+		"changed by the agent":     {cached: plan(unchanged), updated: slices{slice("4", "a"), changedBy(slice("5"), "seamark-agent")}},
+		"changed before the start": {cached: plan(unchanged), initial: slices{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"}},
+		"already asked":            {cached: plan(asked("node-1.0/5")), initial: slices{changedBy(slice("5"), "kubectl-edit")}},
+		"several": {
+			cached:  plan(unchanged),
+			initial: slices{changedBy(slice("7"), "kubectl-edit"), changedBy(slice("6"), "kubectl-edit")},
+			want:    []string{"restore node-1: node-1.0/7"},
+		},
+		"NodePodProbe is gone": {
+			cached: plan(unchanged), deleted: slices{slice("5", "a")}, err: apply.ErrGone,
+			want: []string{"restore node-1: node-1.0/slice"},
+		},
+		"write fails": {
+			cached: plan(unchanged), deleted: slices{slice("5", "a")}, err: errors.New("no answer"),
+			want: []string{"restore node-1: node-1.0/slice", "restore node-1: node-1.0/slice"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			calls := &recorded{err: tc.err}
+			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
+			r.Slices = calls
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			events := r.sliceEvents()
+			for _, slice := range tc.initial {
+				events.Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice, IsInInitialList: true}, q)
+			}
+			if len(tc.updated) > 0 {
+				events.Update(t.Context(), event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport]{ObjectOld: tc.updated[0], ObjectNew: tc.updated[1]}, q)
+			}
+			for _, slice := range tc.deleted {
+				events.Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice}, q)
+			}
+			if _, touched := r.bursts.open["node-1"]; len(tc.want) > 0 && !touched {
+				t.Error("the node is not enqueued")
+			}
+			clear(r.bursts.open)
+			// The cache never has the annotation, so the second reconcile must remember it.
+			for range 2 {
+				_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+				if fails := tc.err != nil && !errors.Is(tc.err, apply.ErrGone); (err != nil) != fails {
+					t.Fatalf("error %v, want an error: %t", err, fails)
+				}
+			}
+			if diff := cmp.Diff(tc.want, calls.calls); diff != "" {
+				t.Errorf("requests to the agent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReportsOfNodesWithoutAgent checks that a ProbeReport enqueues its node only if the node may have
+// no agent.
+func TestReportsOfNodesWithoutAgent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cached []client.Object
+		want   bool
+	}{
+		"node with an agent": {cached: []client.Object{node("node-1", "u")}},
+		"virtual node":       {cached: []client.Object{virtualNode("node-1")}, want: true},
+		"no node":            {want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("1", "a"), IsInInitialList: true}, q)
+			if _, got := r.bursts.open["node-1"]; got != tc.want {
+				t.Errorf("enqueued: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

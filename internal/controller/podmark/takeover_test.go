@@ -1,0 +1,225 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podmark
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/view/gather"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+	"github.com/seamark-dev/seamark/test/interleave"
+)
+
+// stateSince returns the state of web#p whose last transition was at the second.
+func stateSince(state v1alpha1.ProbeState, second int64) v1alpha1.ContainerProbeState {
+	at := metav1.Unix(second, 0)
+	return v1alpha1.ContainerProbeState{Name: "web#p", State: state, LastTransitionTime: at, LastProbeTime: at}
+}
+
+// inStatus returns the NodePodProbe of node-1 with states of pod a, if any.
+func inStatus(probeReports bool, states ...v1alpha1.ContainerProbeState) *v1alpha1.NodePodProbe {
+	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	npp.Status.ProbeReports = probeReports
+	if len(states) > 0 {
+		npp.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{Namespace: "ns", Name: "a", UID: "uid-a", ProbeStates: states}}
+	}
+	return npp
+}
+
+// inSlice returns a ProbeReport of node-1 with the states of pod a.
+func inSlice(name string, states ...v1alpha1.ContainerProbeState) *seamarkv1alpha1.ProbeReport {
+	slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}, NodeName: "node-1"}
+	slice.Pods = []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: "uid-a", Probes: states}}
+	return slice
+}
+
+// move is a change of a node's NodePodProbe and of its ProbeReports, which the caches receive
+// independently of each other.
+type move struct {
+	before, after     *v1alpha1.NodePodProbe
+	slices, newSlices []*seamarkv1alpha1.ProbeReport
+	// busy is whether other events enqueue the pods after each step.
+	busy bool
+}
+
+// play plays the move in one of interleave.Orders: P and p are the store and the handler of the
+// NodePodProbe, M and m those of the ProbeReports. After each handler, the queue is emptied.
+func (m move) play(t *testing.T, order string, r *Reconciler, others ...client.Object) {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	npp, slices := m.before, m.slices
+	for _, step := range order {
+		switch step {
+		case 'P':
+			npp = m.after
+		case 'M':
+			slices = m.newSlices
+		}
+		stored := append([]client.Object{npp}, others...)
+		for _, slice := range slices {
+			stored = append(stored, slice)
+		}
+		c := fakeapi.Client(t, stored...).WithReturnManagedFields().
+			WithIndex(&corev1.Pod{}, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
+		r.Reader.Client, r.lookup.Reader.Client = c, c
+		switch step {
+		case 'p':
+			r.statusEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: m.before, ObjectNew: m.after}, q)
+		case 'm':
+			m.sliceEvents(t, r, q)
+		}
+		if m.busy {
+			controller.EnqueuePods(q, r.lookup.NodePods(t.Context(), "node-1"))
+		}
+		drain(t, r, q)
+	}
+}
+
+func (m move) sliceEvents(t *testing.T, r *Reconciler, q controller.Queue) {
+	t.Helper()
+	old := map[string]*seamarkv1alpha1.ProbeReport{}
+	for _, slice := range m.slices {
+		old[slice.Name] = slice
+	}
+	for _, slice := range m.newSlices {
+		if before := old[slice.Name]; before != nil {
+			r.sliceEvents().Update(t.Context(), event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport]{ObjectOld: before, ObjectNew: slice}, q)
+		} else {
+			r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice}, q)
+		}
+		delete(old, slice.Name)
+	}
+	for _, slice := range old {
+		r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice}, q)
+	}
+}
+
+func drain(t *testing.T, r *Reconciler, q controller.Queue) {
+	t.Helper()
+	for range q.Len() {
+		request, _ := q.Get()
+		q.Done(request)
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTakeoverKeepsMarks checks that no mark changes while an agent takes over from an earlier
+// release, or is rolled back to it, in whatever order the caches receive the objects.
+func TestTakeoverKeepsMarks(t *testing.T) {
+	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
+	type slices = []*seamarkv1alpha1.ProbeReport
+	healthy := stateSince(succeeded, 20)
+	moves := map[string]move{
+		"takeover": {before: inStatus(false, healthy), after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)}},
+		"takeover after a rollback": {
+			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0", stateSince(failed, 10))},
+			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"takeover after a rollback, no state before": {
+			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0")},
+			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"takeover after a rollback, entry in another ProbeReport": {
+			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0", stateSince(failed, 10))},
+			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.1", healthy)},
+		},
+		"rollback": {
+			before: inStatus(true, healthy), slices: slices{inSlice("node-1.0", healthy)},
+			after: inStatus(false, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"status is no longer kept up to date": {
+			before: inStatus(true, healthy), slices: slices{inSlice("node-1.0", healthy)},
+			after: inStatus(true), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"NodePodProbe is created again": {
+			before: inStatus(true), slices: slices{inSlice("node-1.0", healthy)},
+			after: inStatus(false), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"ProbeReport is lost": {before: inStatus(true), slices: slices{inSlice("node-1.0", healthy)}, after: inStatus(true)},
+		"pod is in two ProbeReports for a while": {
+			before: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 10)), inSlice("node-1.1", healthy)},
+			after: inStatus(true), newSlices: slices{inSlice("node-1.1", healthy)},
+		},
+	}
+	for name, move := range moves {
+		for _, order := range interleave.Orders() {
+			t.Run(name+" "+order, func(t *testing.T) {
+				written := &recorded{}
+				move.busy = true
+				move.play(t, order, reconciler(t, written), marked().Build(), healthyMarker())
+				if len(written.labels) > 0 {
+					t.Errorf("labels were written: %v", written.labels)
+				}
+			})
+		}
+	}
+}
+
+// TestEachSourceEnqueuesPods checks that a change of the states in either source, and the move from
+// one to the other, changes the marks without any other event.
+func TestEachSourceEnqueuesPods(t *testing.T) {
+	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
+	type slices = []*seamarkv1alpha1.ProbeReport
+	old, late := stateSince(failed, 10), stateSince(succeeded, 20)
+	other := inStatus(false, late)
+	other.Status.PodProbeStatuses[0].UID = "uid-b"
+	moves := map[string]struct {
+		move
+		marked bool
+		want   []map[string]string
+	}{
+		"ProbeReport is created":      {move: move{before: inStatus(true), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"ProbeReport changes":         {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"second entry is deleted":     {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 30)), inSlice("node-1.1", late)}, newSlices: slices{inSlice("node-1.1", late)}}, want: healthyLabels()},
+		"status changes":              {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
+		"agent of an earlier release": {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
+		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true, late), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"agent of an earlier release, pod without a state": {
+			marked: true, want: []map[string]string{nil},
+			move: move{before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)}, newSlices: slices{inSlice("node-1.0", late)}},
+		},
+	}
+	for name, tc := range moves {
+		for _, order := range interleave.Orders() {
+			t.Run(name+" "+order, func(t *testing.T) {
+				written := &recorded{}
+				pod := builders.Pod("ns", "a").Label("app", "game")
+				if tc.marked {
+					pod = marked()
+				}
+				tc.play(t, order, reconciler(t, written), pod.Build(), healthyMarker())
+				if diff := cmp.Diff(tc.want, written.labels); diff != "" {
+					t.Errorf("labels written (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// marked returns a pod with the mark of healthyMarker.
+func marked() *builders.PodBuilder {
+	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
+	return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").ManagedFields("seamark", "status", entry)
+}
+
+func healthyMarker() *v1alpha1.PodProbeMarker {
+	return builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+}
+
+func healthyLabels() []map[string]string { return []map[string]string{{"healthy": "true"}} }
