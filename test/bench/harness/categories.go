@@ -8,27 +8,32 @@ import (
 	"strings"
 )
 
-// categoriesOf returns the parts of a program's profile. The first match counts, so background
-// work such as the garbage collector comes first.
+// collector matches the goroutines of the garbage collector, and its work in others.
+const collector = `^runtime\.(gcBgMarkWorker|bgsweep|gcAssistAlloc|bgscavenge|gcStart)`
+
+// categoriesOf returns the parts of a program's profile. The first match counts, so
+// background work such as the garbage collector comes first, and what is in the stack of every
+// request comes last.
 func categoriesOf(program string) []Category {
 	var parts [][2]string
 	switch {
 	case program == "API server":
 		parts = [][2]string{
-			{"garbage collection", `^runtime\.(gcBgMarkWorker|bgsweep|gcAssist|bgscavenge|gcStart)`},
-			{"admission policies (CEL)", `admission/plugin/policy|google/cel-go`},
-			{"validation by schema and CEL", `apiextensions-apiserver/pkg/(apiserver/(validation|schema)|registry)|kube-openapi/pkg/validation`},
+			{"garbage collection", collector},
+			{"validation by schemas and CEL rules", `apiextensions-apiserver/pkg/apiserver/(validation|schema)|customResource(Strategy|Validator)|kube-openapi/pkg/validation|apis/core/validation`},
+			{"admission policies", `admission/plugin/(policy|cel)`},
 			{"managed fields", `managedfields|structured-merge-diff`},
-			{"watch events", `watchCache|cacheWatcher|Cacher|handlers\.\(\*WatchServer\)|watchEmbeddedEncoder|storage/etcd3\.\(\*watch`},
-			{"authentication and authorization", `authenticat|authoriz|go-jose`},
-			{"storage", `apiserver/pkg/storage|etcd/client`},
-			{"decode and encode requests", `runtime/serializer|encoding/json|json-iterator|sigs\.k8s\.io/json|evanphx/json-patch|protobuf`},
-			{"HTTP and TLS", `net/http|crypto/|golang\.org/x/net/http2|internal/poll`},
-			{"audit, priority and fairness, metrics", `flowcontrol|audit|component-base/metrics|prometheus`},
+			{"watch", `storage/cacher\.\(\*(watchCache|cacheWatcher)|\*Cacher\)\.(dispatch|processEvent)|\*WatchServer\)|watchEncoder|watchEmbedded|etcd3\.\(\*watch`},
+			{"authentication and authorization", `pkg/authentication/|pkg/serviceaccount|go-jose|rbac|plugin/pkg/auth|authorization/union`},
+			{"patch: decode, merge, encode", `\*(jsonPatcher|smpPatcher|applyPatcher)\)\.apply`},
+			{"response", `responsewriters|transformResponse`},
+			{"storage", `apiserver/pkg/storage/|etcd/client|etcd/api`},
+			{"HTTP, TLS and request filters", `net/http|crypto/|golang\.org/x/net|internal/poll`},
+			{"metrics and profile", `prometheus|pprof`},
 		}
 	case strings.Contains(program, "manager"):
 		parts = [][2]string{
-			{"garbage collection", `^runtime\.(gcBgMarkWorker|bgsweep|gcAssist|bgscavenge|gcStart)`},
+			{"garbage collection", collector},
 			{"decide marks", `seamark/internal/(mark|view)\b`},
 			{"compile plans", `seamark/internal/plan\b`},
 			{"receive and decode watch events", `client-go/(tools/(cache|watch)|rest/watch)|apimachinery/pkg/watch`},
@@ -37,7 +42,7 @@ func categoriesOf(program string) []Category {
 		}
 	default:
 		parts = [][2]string{
-			{"garbage collection", `^runtime\.(gcBgMarkWorker|bgsweep|gcAssist|bgscavenge|gcStart)`},
+			{"garbage collection", collector},
 			{"probes over HTTP", `seamark/internal/probe/http`},
 			{"probes over TCP", `seamark/internal/probe/tcp`},
 			{"probes with exec", `seamark/internal/probe/exec`},
