@@ -28,7 +28,7 @@ const clusterVariable = "SEAMARK_CLUSTER_DIR"
 // onCluster measures the installed agent on the first node of the local cluster, with real pods.
 func onCluster() harness.Measure {
 	return harness.Measure{
-		Name: "agent-cluster",
+		Name: "agent/cluster",
 		Rows: rows(),
 		Run:  runOnCluster,
 	}
@@ -68,7 +68,7 @@ func runOnCluster(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	}
 	b := &clusterBench{
 		Run: r, node: nodeName, socket: filepath.Join(dir, "nodes", nodeName, "containerd.sock"),
-		period: harness.Pick(r, 40*time.Second, 12*time.Second), //nolint:mnd // sizes
+		period: harness.Pick(r, 30*time.Second, 12*time.Second), //nolint:mnd // sizes
 	}
 	if b.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return harness.Output{}, fmt.Errorf("build client: %w", err)

@@ -20,7 +20,7 @@ const programName = "seamark-agent"
 // servers in another process.
 func simulated() harness.Measure {
 	return harness.Measure{
-		Name: "agent",
+		Name: "agent/resources",
 		Rows: rows(),
 		Run:  runSimulated,
 	}
