@@ -109,6 +109,7 @@ func measureCosts(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	if err := c.setUp(ctx, ways); err != nil {
 		return harness.Output{}, err
 	}
+	r.Log("%d nodes report", len(ways))
 	for round := range harness.Pick(r, 5, 1) {
 		if err := c.round(ctx, ways); err != nil {
 			return harness.Output{}, err
@@ -125,6 +126,9 @@ func measureCosts(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	return out, err
 }
 
+// podsOf returns how many pods the node of a way has. A quick run has small nodes.
+func (c *costs) podsOf(w *way) int { return harness.Pick(c.run, w.pods, 2) }
+
 // setUp creates the nodes and pods of all ways, and reports from all of them.
 func (c *costs) setUp(ctx context.Context, ways []*way) error {
 	for _, w := range ways {
@@ -135,13 +139,13 @@ func (c *costs) setUp(ctx context.Context, ways []*way) error {
 		if err := fixture.Marker(ctx, c.server.Client, name, nil, 0); err != nil {
 			return err
 		}
-		_, err := fixture.Pods(ctx, c.server.Client, w.pods, func(i int) *corev1.Pod {
+		_, err := fixture.Pods(ctx, c.server.Client, c.podsOf(w), func(i int) *corev1.Pod {
 			return fixture.Pod(fmt.Sprintf("%s-5d8f7c9b6d-%05d", name, i), name, name, fmt.Sprintf("10.0.0.%d", i+1))
 		})
 		if err != nil {
 			return err
 		}
-		plan, err := fixture.Planned(ctx, c.server.Client, name, w.pods)
+		plan, err := fixture.Planned(ctx, c.server.Client, name, c.podsOf(w))
 		if err != nil {
 			return err
 		}
@@ -175,7 +179,6 @@ func (c *costs) setUp(ctx context.Context, ways []*way) error {
 			return fmt.Errorf("%s: %w", w.name(), err)
 		}
 	}
-	c.run.Log("%d nodes report", len(ways))
 	return nil
 }
 
@@ -186,9 +189,9 @@ func (c *costs) round(ctx context.Context, ways []*way) error {
 	}
 	var bareCPU, bareBytes []float64
 	for _, w := range ways {
-		n := harness.Pick(c.run, 100, 3)
+		n := harness.Pick(c.run, 100, 10)
 		if w.whole {
-			n = harness.Pick(c.run, 30, 2)
+			n = harness.Pick(c.run, 30, 10)
 		}
 		cpu, bytes, err := c.window(ctx, n, func(ctx context.Context) error { return c.transition(ctx, w) })
 		if err != nil {
@@ -260,7 +263,7 @@ func (c *costs) window(ctx context.Context, n int, do func(context.Context) erro
 // transition changes the state of the next pod and waits until a watch shows the label.
 func (c *costs) transition(ctx context.Context, w *way) error {
 	// Subsequent pods are in different slices.
-	pod := w.next * defaultStride % w.pods
+	pod := w.next * defaultStride % len(w.agent.Pods)
 	w.next++
 	value := w.agent.Toggle(pod)
 	marked := c.watch.Expect(fixture.Mark, value, w.agent.Pods[pod].Name)
@@ -281,7 +284,7 @@ const defaultStride = 37
 
 // bareWrite writes the label of the next pod and waits until a watch shows it.
 func (c *costs) bareWrite(ctx context.Context, w *way) error {
-	pod := w.next * defaultStride % w.pods
+	pod := w.next * defaultStride % len(w.agent.Pods)
 	w.next++
 	c.writes++
 	value := fmt.Sprint(c.writes)

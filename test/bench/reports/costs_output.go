@@ -21,6 +21,8 @@ func find(ways []*way, pods, perSlice int, whole bool) *way {
 func (c *costs) output(ways []*way) harness.Output {
 	bare, bareNoise := harness.Mean(c.bareCPU)
 	bareBytes, _ := harness.Mean(c.bareBytes)
+	// In a quick run, the difference of two readings may be 0.
+	bare = max(bare, 0.01)
 	cpuOf := func(name string, w *way) harness.Result {
 		mean, noise := harness.Mean(w.cpu)
 		return harness.Result{Name: name, Value: mean, Unit: "ms", Noise: noise, Floor: bare, FloorName: bareApply}
@@ -50,6 +52,7 @@ func (c *costs) output(ways []*way) harness.Output {
 	}
 	most, mostNoise := harness.Mean(find(ways, largest, defaultSlice, false).cpu)
 	least, _ := harness.Mean(find(ways, smallest, defaultSlice, false).cpu)
+	least = max(least, 0.01)
 	bytes, bytesNoise := harness.Mean(find(ways, largest, defaultSlice, false).bytes)
 	wholeMean, wholeNoise := harness.Mean(find(ways, largest, 0, true).bytes)
 	out.Results = append(out.Results,

@@ -41,7 +41,7 @@ func measureIdle(ctx context.Context, r *harness.Run) (harness.Output, error) {
 		return harness.Output{}, err
 	}
 	// The agent reports what it has in force at the latest after ten seconds.
-	if err := harness.Idle(ctx, harness.Pick(r, 15*time.Second, 12*time.Second)); err != nil {
+	if err := harness.Idle(ctx, harness.Pick(r, 15*time.Second, 2*time.Second)); err != nil {
 		return harness.Output{}, err
 	}
 	period := harness.Pick(r, 50*time.Second, 3*time.Second)
@@ -95,7 +95,7 @@ func (l *latencies) restart(ctx context.Context) error {
 			return err
 		}
 	}
-	return harness.Idle(ctx, harness.Pick(l.run, 15*time.Second, 12*time.Second))
+	return harness.Idle(ctx, harness.Pick(l.run, 15*time.Second, 2*time.Second))
 }
 
 // listed returns the writes that were counted, as text.

@@ -149,7 +149,7 @@ func (l *latencies) setUp(ctx context.Context, server *harness.Server, n int) er
 	}
 	l.run.Log("%d pods are marked", n)
 	// Each probe has run, so the phases are known, and the agent has settled.
-	return harness.Idle(ctx, 3*probePeriod)
+	return harness.Idle(ctx, 2*probePeriod)
 }
 
 func (l *latencies) changed(pod int, at time.Time) { l.answers[pod] <- at }
