@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,9 +52,22 @@ func Do(ctx context.Context, m Measure, quick bool, bin string, progress io.Writ
 	}()
 	out, err = m.Run(ctx, r)
 	if err != nil {
+		r.logTails()
 		return Output{}, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	return out, m.Check(out)
+}
+
+// logTails prints the last lines of the programs' logs. A program may have ended on its own.
+func (r *Run) logTails() {
+	const lines = 10
+	paths, _ := filepath.Glob(filepath.Join(r.Dir, "*", "log"))
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil {
+			all := strings.SplitAfter(string(text), "\n")
+			r.Log("end of %s:\n%s", path, strings.Join(all[max(0, len(all)-lines):], ""))
+		}
+	}
 }
 
 // Nested returns a part of the run. What it starts is stopped by its End, before that of r.
