@@ -88,7 +88,8 @@ func (u *upgrade) installPrevious() {
 	u.Helper()
 	u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	u.Kubectl("delete", "crd", "probereports.seamark.dev", "--ignore-not-found")
-	u.helm(append([]string{"install", release, u.chart, "--set", "manager.image.repository=" + previousManager,
+	// Other tests have written the CRDs.
+	u.helm(append([]string{"install", release, u.chart, "--force-conflicts", "--set", "manager.image.repository=" + previousManager,
 		"--set", "agent.image.repository=" + previousAgent}, u.installArgs()...)...)
 }
 
@@ -96,7 +97,7 @@ func (u *upgrade) installPrevious() {
 func (u *upgrade) images(manager, agent string) func() {
 	return func() {
 		u.Helper()
-		u.helm("upgrade", release, "charts/seamark", "-f", u.values, "--history-max", "0",
+		u.helm("upgrade", release, "charts/seamark", "-f", u.values, "--history-max", "0", "--force-conflicts",
 			"--set", "manager.image.repository="+manager, "--set", "agent.image.repository="+agent)
 	}
 }
@@ -104,7 +105,7 @@ func (u *upgrade) images(manager, agent string) func() {
 // rollBack rolls the release back to its first revision.
 func (u *upgrade) rollBack() {
 	u.Helper()
-	u.helm("rollback", release, "1", "--history-max", "0")
+	u.helm("rollback", release, "1", "--history-max", "0", "--force-conflicts")
 }
 
 // step rolls the programs and changes answers of containers meanwhile and afterwards.
