@@ -48,7 +48,7 @@ func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, 
 		},
 		Spec: spec,
 	}
-	if err := p.writer.Create(ctx, created); err != nil {
+	if err := p.writer.Create(ctx, created, client.FieldValidation(metav1.FieldValidationIgnore)); err != nil {
 		return nil, fmt.Errorf("create NodePodProbe of node %s: %w", node.Name, orTooLarge(err))
 	}
 	return created, nil
@@ -63,8 +63,9 @@ func (p *Plans) Replace(ctx context.Context, node string, spec v1alpha1.NodePodP
 		return "", fmt.Errorf("encode plan of node %s: %w", node, err)
 	}
 	plans := p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
+	// Without the search for unknown fields, the API server decodes the plan once less.
 	written, err := plans.Patch(ctx, node, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, FieldValidation: metav1.FieldValidationIgnore})
 	if err != nil {
 		return "", fmt.Errorf("write plan of node %s: %w", node, orTooLarge(orGone(err)))
 	}
