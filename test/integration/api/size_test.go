@@ -16,28 +16,73 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/report2"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// TestLargestNodeIsStored stores the largest plan together with a report whose messages all have
-// their maximum length: etcd limits both together.
+// TestLargestNodeIsStored stores the largest plan and the report of its states, whose messages all
+// have their maximum length. The status of the plan has a copy of the states, as after a takeover:
+// etcd limits both together.
 func TestLargestNodeIsStored(t *testing.T) {
 	t.Parallel()
-	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "largest"}, Spec: largestPlan(t, 250, 8)}
+	cases := map[string]struct {
+		spec           v1alpha1.NodePodProbeSpec
+		slices, probes int
+	}{
+		"many-pods": {largestPlan(t, 250, 8), 32, 2000},
+		"one-pod":   {largestPod(t), 1, 4881},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "largest-" + name}, Spec: tc.spec}
+			store(t, object)
+			ledger, writes := reportAll(t, report.Plan{Generation: object.Generation, Pods: tc.spec.PodProbes})
+			probes, largest := 0, 0
+			for _, w := range writes {
+				slice := &seamarkv1alpha1.ProbeReport{
+					ObjectMeta: metav1.ObjectMeta{Name: report.NameOf(object.Name, w.Number)}, NodeName: object.Name, Pods: w.Pods,
+				}
+				store(t, slice)
+				largest = max(largest, size(t, slice))
+				for _, pod := range slice.Pods {
+					probes += len(pod.Probes)
+				}
+			}
+			if len(writes) != tc.slices || probes != tc.probes {
+				t.Errorf("%d states in %d slices are stored, want %d in %d", probes, len(writes), tc.probes, tc.slices)
+			}
+			object.Status.PodProbeStatuses = ledger.Copy(report.Plan{Pods: tc.spec.PodProbes})
+			if err := server.Client.Status().Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("plan: %d bytes, largest slice: %d bytes, copy in the status: %d bytes", size(t, object.Spec), largest, size(t, object.Status))
+		})
+	}
+}
+
+// store stores an object until the test ends.
+func store(t *testing.T, object client.Object) {
+	t.Helper()
 	if err := server.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := server.Client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
-			t.Log("delete the plan:", err)
+			t.Logf("delete %s: %v", object.GetName(), err)
 		}
 	})
-	states := report.States{}
-	for i := range object.Spec.PodProbes {
-		pod := &object.Spec.PodProbes[i]
+}
+
+// reportAll reports a state with a long message, and an error, of every probe of the plan.
+func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
+	t.Helper()
+	now, states := time.Now(), report.States{}
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
 		for j := range pod.Probes {
 			key, err := probeid.KeyOf(pod, &pod.Probes[j])
 			if err != nil {
@@ -45,27 +90,34 @@ func TestLargestNodeIsStored(t *testing.T) {
 			}
 			states[key] = streak.State{
 				State: v1alpha1.ProbeSucceeded, Message: strings.Repeat("<m>", 341), ContainerID: "0123456789abc",
-				LastProbe: time.Now(), LastTransition: time.Now(),
+				LastProbe: now, LastTransition: now,
+				Problem: streak.Problem{Reason: v1alpha1.ProbeCannotRun, Message: strings.Repeat("<m>", 85)},
 			}
 		}
 	}
-	decision := report.Decide(time.Now(), report.Plan{Generation: object.Generation, Pods: object.Spec.PodProbes}, report.Ledger{}, states)
-	object.Status = decision.Status
-	if err := server.Client.Status().Update(t.Context(), object); err != nil {
-		t.Fatal(err)
+	decision := report.Decide(now, plan, report.Ledger{}, states)
+	ledger := decision.Ledger
+	for _, w := range decision.Writes {
+		ledger = ledger.Wrote(now, w)
 	}
-	stored, reported := &v1alpha1.NodePodProbe{}, 0
-	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
-		t.Fatal(err)
+	return ledger, decision.Writes
+}
+
+// largestPod returns the plan of one pod with as many probes as the plan has room for.
+func largestPod(t *testing.T) v1alpha1.NodePodProbeSpec {
+	t.Helper()
+	pod := v1alpha1.PodProbe{Namespace: "games", Name: "game-server", UID: "8a8d2f7e-5a43-4dc5-a0bb-000000000000", IP: "10.0.0.1"}
+	for i := range 8000 {
+		pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
+			Name: fmt.Sprint("m#", i), ContainerName: "m", Plan: "0123abcd",
+			Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}},
+		})
 	}
-	for _, pod := range stored.Status.PodProbeStatuses {
-		reported += len(pod.ProbeStates)
+	spec, short := plan.Fit(v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{pod}}, nil, plan.MaxBytes)
+	if len(short) == 0 {
+		t.Fatal("the pod does not take the whole plan")
 	}
-	if reported != 2000 {
-		t.Errorf("%d states are stored, want 2000", reported)
-	}
-	t.Logf("plan: %d bytes, report: %d bytes, message: %d bytes", size(t, stored.Spec), size(t, stored.Status),
-		len(stored.Status.PodProbeStatuses[0].ProbeStates[0].Message))
+	return spec
 }
 
 // largestPlan returns a plan whose commands are as long as its budget permits.
