@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 )
 
 const (

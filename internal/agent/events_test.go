@@ -22,7 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 )
 
 // eventStore stores events as the API server does. It returns the errors in fail first.

@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 

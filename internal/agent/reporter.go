@@ -17,7 +17,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 

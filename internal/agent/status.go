@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 )
 
 const (

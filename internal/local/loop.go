@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 

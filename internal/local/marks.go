@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/view"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/worker"
 )

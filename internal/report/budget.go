@@ -7,26 +7,24 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
-	// MaxBytes is the budget of a report in encoded bytes. etcd stores at most 1.5 MiB per
-	// request by default, for the report, the plan (see plan.MaxBytes) and the metadata.
-	// States are always reported, so the budget limits only the messages.
-	MaxBytes = 624 << 10
-
 	// maxMessageBytes is the maximum length of a message.
 	maxMessageBytes = 1024
 
 	// podBytes and stateBytes are the maximum encoded bytes of the entry of a pod and of a
 	// state, without the values that have no fixed length.
-	podBytes   = len(`{"name":"","namespace":"","uid":"","probeStates":[]},`)
+	podBytes   = len(`{"name":"","namespace":"","uid":"","probeStates":[],"probeErrors":[]},`)
 	stateBytes = len(`{"name":"","state":"Succeeded","lastProbeTime":"2006-01-02T15:04:05Z",` +
 		`"lastTransitionTime":"2006-01-02T15:04:05Z","plan":"","containerID":"","message":""},`)
-	// statusBytes is the maximum of the rest of the status.
-	statusBytes = 256
+	// containerIDBytes is the length of the ID of a run of a container in a state.
+	containerIDBytes = 13
+	// restBytes is the maximum of the rest of a slice, without metadata.
+	restBytes = 256
 )
 
 // messageSteps are the limits of messages in encoded bytes. Their number is small so that a
@@ -41,55 +39,45 @@ type limits map[string]int
 
 // message returns the longest prefix of the message that the namespace may report.
 func (l limits) message(namespace, message string) string {
-	message = text.Truncate(message, maxMessageBytes)
+	message = truncate(message)
 	if limit, limited := l[namespace]; limited {
 		return shorten(message, limit)
 	}
 	return message
 }
 
-// limitsOf returns the limits with which the report of the candidates is within the budget. If
-// all messages fit, there are none. Otherwise the namespaces share what the states leave: one
-// that needs less than an equal share gets everything and leaves the rest to the others. All
-// messages of a namespace have the same limit.
-func limitsOf(plan Plan, candidates [][]candidate, maxBytes int) limits {
-	free, total := freeBytes(plan, candidates, maxBytes), 0
-	messages, demands := map[string][]int{}, map[string]int{}
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		for j := range candidates[i] {
-			if n := candidates[i][j].messageBytes(); n > 0 {
-				messages[pod.Namespace] = append(messages[pod.Namespace], n)
-				demands[pod.Namespace] += n
-				total += n
-			}
+// lengths are the encoded bytes of the messages that are not empty, by namespace.
+type lengths map[string][]int
+
+func (l lengths) add(namespace string, bytes int) {
+	if bytes > 0 {
+		l[namespace] = append(l[namespace], bytes)
+	}
+}
+
+// limitsOf returns the limits with which the messages have at most free bytes. If all of them
+// fit, there are none. Otherwise the namespaces share: one that needs less than an equal share
+// gets everything and leaves the rest to the others. All messages of a namespace have the same
+// limit.
+func limitsOf(messages lengths, free int) limits {
+	total, demands := 0, make(map[string]int, len(messages))
+	for namespace, all := range messages {
+		for _, n := range all {
+			demands[namespace] += n
+			total += n
 		}
 	}
+	limited := limits{}
 	if total <= free {
-		return nil
+		return limited
 	}
-	limited, share := limits{}, fair.Share(demands, free)
+	share := fair.Share(demands, free)
 	for namespace, demand := range demands {
 		if demand > share {
 			limited[namespace] = limitWithin(messages[namespace], share)
 		}
 	}
 	return limited
-}
-
-// freeBytes returns what the pods and states leave of the budget for messages and errors. It is
-// negative if they exceed the budget.
-func freeBytes(plan Plan, candidates [][]candidate, maxBytes int) int {
-	free := maxBytes - statusBytes
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
-		for j := range candidates[i] {
-			c := &candidates[i][j]
-			free -= stateBytes + len(c.planned.Name) + len(c.planned.Plan) + max(len(c.state.ContainerID), len(c.reported.ContainerID))
-		}
-	}
-	return free
 }
 
 // limitWithin returns the largest step with which messages of these lengths are within the share.
@@ -106,9 +94,25 @@ func limitWithin(lengths []int, share int) int {
 	return 0
 }
 
+// plannedBytes returns the encoded bytes of a pod of which every planned probe has a state,
+// without messages and errors.
+func plannedBytes(pod *v1alpha1.PodProbe) int {
+	bytes := podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
+	for i := range pod.Probes {
+		bytes += stateBytes + len(pod.Probes[i].Name) + len(pod.Probes[i].Plan) + containerIDBytes
+	}
+	return bytes
+}
+
+// truncate returns the longest valid prefix of a message that may be reported.
+func truncate(message string) string { return text.Truncate(message, maxMessageBytes) }
+
 // shorten returns the longest prefix of a valid message that has at most limit encoded bytes and
 // ends between two runes.
 func shorten(message string, limit int) string {
+	if len(message)*len(`\u0000`) <= limit {
+		return message
+	}
 	total := 0
 	for i, r := range message {
 		if total += encodedRune(r); total > limit {
@@ -129,11 +133,29 @@ func encodedBytes(message string) int {
 
 func encodedRune(r rune) int {
 	switch {
+	case r >= utf8.RuneSelf:
+		if r == '\u2028' || r == '\u2029' {
+			return len(`\u2028`)
+		}
+		return utf8.RuneLen(r)
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
 		return 2
-	case r < ' ', strings.ContainsRune("<>&\u2028\u2029", r):
+	case r < ' ', r == '<', r == '>', r == '&':
 		return len(`\u0000`)
 	default:
-		return utf8.RuneLen(r)
+		return 1
+	}
+}
+
+// longer returns the encoded bytes of the longer of two messages that may be reported.
+func longer(a, b string) int {
+	a, b = truncate(a), truncate(b)
+	switch {
+	case strings.HasPrefix(a, b):
+		return encodedBytes(a)
+	case strings.HasPrefix(b, a):
+		return encodedBytes(b)
+	default:
+		return max(encodedBytes(a), encodedBytes(b))
 	}
 }

@@ -4,16 +4,18 @@
 package report_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
@@ -36,15 +38,6 @@ func largePlan(t testing.TB, plan *report.Plan, states report.States, namespace 
 	}
 }
 
-func sizeOf(t testing.TB, status v1alpha1.NodePodProbeStatus) int {
-	t.Helper()
-	body, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(body)
-}
-
 // TestLargestNode reports 250 pods with 8 probes and messages of 1 KiB.
 func TestLargestNode(t *testing.T) {
 	cases := map[string]string{
@@ -58,28 +51,72 @@ func TestLargestNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan, states := report.Plan{Generation: 1}, report.States{}
 			largePlan(t, &plan, states, "games", 250, 8, message)
-			d := report.Decide(at(1), plan, report.Ledger{}, states)
-			reported, shortest := 0, len(message)
-			for _, pod := range d.Status.PodProbeStatuses {
-				for _, state := range pod.ProbeStates {
-					reported++
-					shortest = min(shortest, len(state.Message))
-					if !utf8.ValidString(state.Message) || !strings.HasPrefix(message, state.Message) {
-						t.Fatalf("message %q, want a prefix of %q", state.Message, message)
+			ledger, d := wrote(at(1), plan, report.Ledger{}, states)
+			reported, shortest, largest := 0, len(message), 0
+			for _, w := range d.Writes {
+				size := encodedSize(t, w.Pods)
+				largest = max(largest, size)
+				for _, pod := range w.Pods {
+					for _, state := range pod.Probes {
+						reported++
+						shortest = min(shortest, len(state.Message))
+						if !utf8.ValidString(state.Message) || !strings.HasPrefix(message, state.Message) {
+							t.Fatalf("message %q, want a prefix of %q", state.Message, message)
+						}
 					}
 				}
 			}
-			size := sizeOf(t, d.Status)
-			t.Logf("%d bytes, messages of %d bytes", size, shortest)
-			if reported != 2000 || size > report.MaxBytes || shortest < 2 {
-				t.Errorf("%d states in %d bytes, shortest message %d bytes; want 2000, at most %d, at least 2", reported, size, shortest, report.MaxBytes)
+			t.Logf("%d slices of at most %d bytes, messages of %d bytes", len(d.Writes), largest, shortest)
+			if reported != 2000 || len(d.Writes) != 32 || largest > report.MaxBytes || shortest < 4 {
+				t.Errorf("%d states in %d slices of at most %d bytes, shortest message %d bytes; want 2000 in 32 of %d, at least 4",
+					reported, len(d.Writes), largest, shortest, report.MaxBytes)
 			}
-			if size < report.MaxBytes*9/10 && shortest < len(message) {
-				t.Errorf("messages shortened although the report has only %d bytes", size)
+			if largest < report.MaxBytes*3/4 && shortest < len(message) {
+				t.Errorf("messages shortened although the slices have only %d bytes", largest)
 			}
-			ledger := report.Ledger{}.Wrote(at(1), d.Status)
-			if again := report.Decide(at(200), plan, ledger, states); again.Write || !cmp.Equal(d.Status, again.Status) {
+			if again := report.Decide(at(200), plan, ledger, states); len(again.Writes) > 0 {
 				t.Error("shortened messages are written again")
+			}
+			if size := encodedSize(t, ledger.Copy(plan)); size > report.MaxCopyBytes || size < report.MaxCopyBytes/2 {
+				t.Errorf("the copy has %d bytes, want at most %d, and most of it", size, report.MaxCopyBytes)
+			}
+		})
+	}
+}
+
+// TestLargestPod reports a pod that takes the whole plan, in a request to etcd, which is at
+// most 1.5 MiB.
+func TestLargestPod(t *testing.T) {
+	small := podPlan("small", "m#p")
+	names := map[string]func(int) string{
+		"short names": func(i int) string { return fmt.Sprint("m#", i) },
+		"long names":  func(i int) string { return fmt.Sprintf("%s#%0200d", strings.Repeat("m", 253), i) },
+	}
+	for name, probe := range names {
+		t.Run(name, func(t *testing.T) {
+			states := report.States{key(t, "small", "m#p"): known(succeeded, "ok", 1, 1)}
+			whole := podPlan("largest")
+			for i := range 8000 {
+				whole.Probes = append(whole.Probes, v1alpha1.ContainerProbe{Name: probe(i), ContainerName: "main", Plan: "0123abcd"})
+				states[key(t, "largest", probe(i))] = streak.State{
+					State: succeeded, LastProbe: at(1), LastTransition: at(1), ContainerID: "0123456789abc", Message: strings.Repeat("<", 1024),
+					Problem: streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)},
+				}
+			}
+			fitted, short := plan.Fit(v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{whole}}, nil, plan.MaxBytes)
+			if len(short) == 0 {
+				t.Fatal("the pod does not take the whole plan")
+			}
+			largest := fitted.PodProbes[0]
+			both := report.Plan{Pods: []v1alpha1.PodProbe{small, largest}}
+			_, d := wrote(at(1), both, report.Ledger{}, states)
+			if len(d.Writes) != 2 || len(d.Writes[1].Pods[0].Probes) != len(largest.Probes) {
+				t.Fatalf("%d writes, want the small pod and the large one in slices of their own", len(d.Writes))
+			}
+			size := encodedSize(t, d.Writes[1].Pods)
+			t.Logf("%d probes, %d bytes", len(largest.Probes), size)
+			if size > 3<<19-64<<10 {
+				t.Errorf("%d bytes exceed a request to etcd", size)
 			}
 		})
 	}
@@ -90,89 +127,86 @@ func TestLargestNode(t *testing.T) {
 func TestNamespacesShareBudget(t *testing.T) {
 	plan, states := report.Plan{Generation: 1}, report.States{}
 	long := strings.Repeat("m", 1024)
-	largePlan(t, &plan, states, "large", 200, 8, long)
-	largePlan(t, &plan, states, "medium", 20, 8, long)
-	largePlan(t, &plan, states, "small", 5, 2, long)
+	largePlan(t, &plan, states, "large", 4, 10, long)
+	largePlan(t, &plan, states, "medium", 2, 10, long)
+	largePlan(t, &plan, states, "small", 1, 2, long)
 	d := report.Decide(at(1), plan, report.Ledger{}, states)
-	lengths := map[string]int{}
-	for _, pod := range d.Status.PodProbeStatuses {
-		lengths[pod.Namespace] = len(pod.ProbeStates[0].Message)
+	if len(d.Writes) != 1 {
+		t.Fatalf("%d slices, want 1", len(d.Writes))
 	}
-	if lengths["small"] != 1024 || lengths["medium"] < 512 || lengths["large"] < 32 || lengths["large"] >= lengths["medium"] {
+	lengths := map[string]int{}
+	for _, pod := range d.Writes[0].Pods {
+		lengths[pod.Namespace] = len(pod.Probes[0].Message)
+	}
+	if lengths["small"] != 1024 || lengths["medium"] < 512 || lengths["large"] < 256 || lengths["large"] >= lengths["medium"] {
 		t.Errorf("lengths of messages %v, want all of small, most of medium, and some of large", lengths)
 	}
-	if size := sizeOf(t, d.Status); size > report.MaxBytes {
+	if size := encodedSize(t, d.Writes[0].Pods); size > report.MaxBytes {
 		t.Errorf("%d bytes, want at most %d", size, report.MaxBytes)
 	}
 }
 
-// FuzzBudget checks that a report has all states and is within the budget, whatever the messages
-// are and were, and that messages are shortened only if they must be.
+// FuzzBudget checks that every slice is within its budget, whatever the messages are and were,
+// and that messages are shortened only if they must be.
 func FuzzBudget(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(seed, uint16(seed*37), uint16(seed%4*300))
+		f.Add(seed, uint8(seed*7), uint16(seed%4*300))
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, pods, length uint16) {
+	f.Fuzz(func(t *testing.T, seed uint64, pods uint8, length uint16) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		plan, before, after := report.Plan{Generation: 1}, report.States{}, report.States{}
-		total := 0
-		for i := range min(int(pods), 800) {
+		full := map[probeid.Key]string{}
+		for i := range int(pods) {
 			pod := podPlan(fmt.Sprintf("p%04d", i))
 			pod.Namespace = fmt.Sprintf("ns-%d", rng.IntN(1+i%7))
-			for j := range rng.IntN(4) {
+			for j := range rng.IntN(12) {
 				name := fmt.Sprintf("m#p%d", j)
 				pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: name, ContainerName: "main"})
 				k := key(t, pod.Name, name)
 				before[k] = known(succeeded, randomMessage(rng, int(length)%1024), 1, 1)
+				full[k] = before[k].Message
 				switch rng.IntN(4) {
 				case 0: // Not known yet.
 				case 1:
 					after[k] = streak.State{}
-					continue
 				default:
 					after[k] = known(failed, randomMessage(rng, int(length)%1024), 2, float64(1+rng.IntN(2)))
+					full[k] = after[k].Message
 				}
-				total++
 			}
 			plan.Pods = append(plan.Pods, pod)
 		}
-		first := report.Decide(at(1), plan, report.Ledger{}, before)
-		d := report.Decide(at(2), plan, report.Ledger{}.Wrote(at(1), first.Status), after)
-		for _, status := range []v1alpha1.NodePodProbeStatus{first.Status, d.Status} {
-			if size := sizeOf(t, status); size > report.MaxBytes {
-				t.Errorf("%d bytes, want at most %d", size, report.MaxBytes)
-			}
+		ledger, first := wrote(at(1), plan, report.Ledger{}, before)
+		for _, w := range first.Writes {
+			checkSize(t, w)
 		}
-		full, states := d.Status.DeepCopy(), 0
-		for i := range full.PodProbeStatuses {
-			pod := &full.PodProbeStatuses[i]
-			for j := range pod.ProbeStates {
-				entry := &pod.ProbeStates[j]
-				state, found := after[key(t, pod.Name, entry.Name)]
-				if !found {
-					state = before[key(t, pod.Name, entry.Name)]
-				}
-				if !utf8.ValidString(entry.Message) || !strings.HasPrefix(state.Message, entry.Message) {
-					t.Fatalf("message %q, want a prefix of %q", entry.Message, state.Message)
-				}
-				entry.Message = state.Message
-				states++
-			}
-		}
-		if states != total {
-			t.Errorf("%d states, want %d", states, total)
-		}
-		if size := sizeOf(t, *full); size < report.MaxBytes/2 && !cmp.Equal(*full, d.Status) {
-			t.Errorf("messages shortened although all of them have %d bytes", size)
+		_, d := wrote(at(2), plan, ledger, after)
+		for _, w := range d.Writes {
+			checkSize(t, w)
+			checkMessages(t, w.Pods, full)
 		}
 	})
 }
 
-// randomMessage returns a valid message of about the length.
-func randomMessage(rng *rand.Rand, length int) string {
-	var message strings.Builder
-	for message.Len() < length {
-		message.WriteRune([]rune("aaaaé世<\x01\n\"\u2028")[rng.IntN(11)])
+// checkMessages checks that messages are prefixes of the full ones, and equal if those fit.
+func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[probeid.Key]string) {
+	t.Helper()
+	size, shortened := encodedSize(t, pods), false
+	for _, pod := range pods {
+		for _, entry := range pod.Probes {
+			id, err := probeid.Parse(entry.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			message := full[probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID(pod.UID), Name: "main"}, ID: id}]
+			if !utf8.ValidString(entry.Message) || !strings.HasPrefix(message, entry.Message) {
+				t.Fatalf("message %q, want a prefix of %q", entry.Message, message)
+			}
+			size += encodedSize(t, message) - encodedSize(t, entry.Message)
+			shortened = shortened || message != entry.Message
+		}
 	}
-	return message.String()
+	if shortened && size < report.MaxBytes/2 {
+		t.Errorf("messages shortened although all of them have %d bytes", size)
+	}
 }

@@ -4,7 +4,6 @@
 package report_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,11 +14,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
-)
-
-const (
-	cannotRun = v1alpha1.ProbeCannotRun
-	notEnded  = v1alpha1.ProbeNotEnded
 )
 
 // troubled returns a state without results and with a problem that was noticed at since.
@@ -66,15 +60,15 @@ func TestErrors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger, states := report.Read(status()), report.States{}
+			ledger, states := report.Ledger{}, report.States{}
 			var got []string
 			decide := func(now time.Time) time.Time {
-				decision := report.Decide(now, onePlan(), ledger, states)
-				if decision.Write {
-					ledger = ledger.Wrote(now, decision.Status)
+				var decision report.Decision
+				ledger, decision = wrote(now, onePlan(), ledger, states)
+				for _, w := range decision.Writes {
 					line := fmt.Sprint(now.Sub(at(0)))
-					for _, pod := range decision.Status.PodProbeStatuses {
-						for _, e := range pod.ProbeErrors {
+					for _, pod := range w.Pods {
+						for _, e := range pod.Errors {
 							line += fmt.Sprintf(" %s %s", e.Reason, e.Message)
 						}
 					}
@@ -104,31 +98,35 @@ func TestErrors(t *testing.T) {
 // TestErrorsSurviveAgentRestart starts from a report with an error of a probe that has no
 // state.
 func TestErrorsSurviveAgentRestart(t *testing.T) {
-	stored := status(v1alpha1.PodProbeStatus{Name: "a", Namespace: "games", UID: "uid-a", ProbeErrors: []v1alpha1.ContainerProbeError{
-		{Name: "m#p", Reason: cannotRun, Message: "no"},
-	}})
+	pod := podReport("a")
+	pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: cannotRun, Message: "no"}}
 	want := report.States{key(t, "a", "m#p"): {Problem: streak.Problem{Reason: cannotRun, Message: "no"}}}
-	restored := report.Restore(onePlan(), stored)
-	if diff := cmp.Diff(want, restored); diff != "" {
-		t.Errorf("restored states (-want +got):\n%s", diff)
-	}
-	for name, states := range map[string]report.States{"unknown": {}, "restored": restored} {
-		if got := report.Decide(at(0), onePlan(), report.Read(stored), states); got.Write || !cmp.Equal(stored, got.Status) {
-			t.Errorf("%s: write %t (-want +got):\n%s", name, got.Write, cmp.Diff(stored, got.Status))
+	for name, ledger := range map[string]report.Ledger{
+		"slices": report.Read(stored(pod), nil),
+		"status": report.Read(stored(pod), []v1alpha1.PodProbeStatus{podStatus(pod)}),
+	} {
+		restored := report.Restore(onePlan(), ledger)
+		if diff := cmp.Diff(want, restored); diff != "" {
+			t.Errorf("%s: restored states (-want +got):\n%s", name, diff)
+		}
+		for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
+			if got := report.Decide(at(0), onePlan(), ledger, states); len(got.Writes) > 0 {
+				t.Errorf("%s, %s: writes %v", name, known, got.Writes)
+			}
 		}
 	}
 }
 
-// TestErrorsAreWithinTheBudget has an error with a long message for each of 250 × 8 probes of two
-// namespaces. The report fits, a namespace with one error reports it, and what does not fit
+// TestErrorsAreWithinTheBudget has an error with a long message for each of 8 × 8 probes of two
+// namespaces. The slice fits, a namespace with one error reports it, and what does not fit
 // causes no writes.
 func TestErrorsAreWithinTheBudget(t *testing.T) {
 	plan, states := report.Plan{Generation: 1}, report.States{}
 	trouble := streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 1000)}
-	for i := range 250 {
+	for i := range 8 {
 		pod := podPlan(fmt.Sprintf("pod-%03d", i))
 		probes := 8
-		if i == 249 {
+		if i == 7 {
 			pod.Namespace, probes = "tenant", 1
 		}
 		for j := range probes {
@@ -140,59 +138,61 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 		}
 		plan.Pods = append(plan.Pods, pod)
 	}
-	decision := report.Decide(at(0), plan, report.Read(status()), states)
-	encoded, err := json.Marshal(decision.Status)
-	if err != nil {
-		t.Fatal(err)
+	ledger, decision := wrote(at(0), plan, report.Ledger{}, states)
+	if len(decision.Writes) != 1 {
+		t.Fatalf("%d writes, want 1", len(decision.Writes))
 	}
-	errs := 0
-	for _, pod := range decision.Status.PodProbeStatuses {
-		errs += len(pod.ProbeErrors)
-		for _, e := range pod.ProbeErrors {
+	pods, errs := decision.Writes[0].Pods, 0
+	for _, pod := range pods {
+		errs += len(pod.Errors)
+		for _, e := range pod.Errors {
 			if len(e.Message) != 256 {
 				t.Fatalf("message of %d bytes, want 256", len(e.Message))
 			}
 		}
 	}
-	if len(encoded) > report.MaxBytes || errs < 20 {
-		t.Errorf("%d bytes with %d errors, want at most %d and at least 20 errors", len(encoded), errs, report.MaxBytes)
+	if size := encodedSize(t, pods); size > report.MaxBytes || errs < 8 {
+		t.Errorf("%d bytes with %d errors, want at most %d and at least 8 errors", size, errs, report.MaxBytes)
 	}
-	if last := decision.Status.PodProbeStatuses[249]; len(last.ProbeErrors) != 1 {
-		t.Errorf("the namespace with one error reports %d", len(last.ProbeErrors))
+	if last := pods[7]; len(last.Errors) != 1 {
+		t.Errorf("the namespace with one error reports %d", len(last.Errors))
 	}
-	again := report.Decide(at(3600), plan, report.Read(status()).Wrote(at(0), decision.Status), states)
-	if again.Write {
+	if again := report.Decide(at(3600), plan, ledger, states); len(again.Writes) > 0 {
 		t.Error("errors that do not fit cause another write")
+	}
+	if n := ledger.Errors(plan, cannotRun); n != errs {
+		t.Errorf("%d errors in the ledger, want %d", n, errs)
 	}
 }
 
 func TestAnnouncer(t *testing.T) {
-	errored := func(reason v1alpha1.ProbeErrorReason) v1alpha1.NodePodProbeStatus {
-		return status(v1alpha1.PodProbeStatus{Name: "a", Namespace: "games", UID: "uid-a", ProbeErrors: []v1alpha1.ContainerProbeError{
-			{Name: "m#p", Reason: reason, Message: "no"},
-		}})
+	errored := func(reason v1alpha1.ProbeErrorReason) report.Ledger {
+		pod := podReport("a")
+		pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: reason, Message: "no"}}
+		return report.Read(stored(pod), nil)
 	}
+	none := report.Ledger{}
 	type written struct {
 		at     time.Duration
-		status v1alpha1.NodePodProbeStatus
+		ledger report.Ledger
 	}
 	flapping := func() (all []written) {
 		for minute := range time.Duration(300) {
-			all = append(all, written{2 * minute * time.Minute, errored(cannotRun)}, written{(2*minute + 1) * time.Minute, status()})
+			all = append(all, written{2 * minute * time.Minute, errored(cannotRun)}, written{(2*minute + 1) * time.Minute, none})
 		}
 		return all
 	}
 	cases := map[string]struct {
-		stored  v1alpha1.NodePodProbeStatus
+		stored  report.Ledger
 		written []written
 		want    []string
 	}{
-		"no errors":                {written: []written{{0, status()}}},
+		"no errors":                {written: []written{{0, none}}},
 		"stays":                    {written: []written{{0, errored(cannotRun)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
 		"stored before":            {stored: errored(cannotRun), written: []written{{0, errored(cannotRun)}}, want: []string{"1h0m0s", "3h0m0s", "7h0m0s"}},
-		"cleared":                  {written: []written{{0, errored(cannotRun)}, {time.Minute, status()}}, want: []string{"0s"}},
+		"cleared":                  {written: []written{{0, errored(cannotRun)}, {time.Minute, none}}, want: []string{"0s"}},
 		"comes and goes":           {written: flapping(), want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
-		"again after a long time":  {written: []written{{0, errored(cannotRun)}, {time.Minute, status()}, {2 * time.Hour, status()}, {3 * time.Hour, errored(cannotRun)}}, want: []string{"0s", "3h0m0s", "4h0m0s", "6h0m0s", "10h0m0s"}},
+		"again after a long time":  {written: []written{{0, errored(cannotRun)}, {time.Minute, none}, {2 * time.Hour, none}, {3 * time.Hour, errored(cannotRun)}}, want: []string{"0s", "3h0m0s", "4h0m0s", "6h0m0s", "10h0m0s"}},
 		"different reason":         {written: []written{{0, errored(cannotRun)}, {20 * time.Minute, errored(notEnded)}}, want: []string{"0s", "20m0s", "2h20m0s", "6h20m0s"}},
 		"different reason at once": {written: []written{{0, errored(cannotRun)}, {time.Minute, errored(notEnded)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
 	}
@@ -201,7 +201,7 @@ func TestAnnouncer(t *testing.T) {
 			a := report.NewAnnouncer(at(0), tc.stored)
 			var got []string
 			var next time.Time
-			current := status()
+			current := none
 			due := func(now time.Time) {
 				var events []report.Event
 				events, next = a.Due(now, onePlan(), current)
@@ -219,7 +219,7 @@ func TestAnnouncer(t *testing.T) {
 			}
 			for _, w := range tc.written {
 				until(at(0).Add(w.at))
-				current = w.status
+				current = w.ledger
 				due(at(0).Add(w.at))
 			}
 			until(at(0).Add(tc.written[len(tc.written)-1].at + 8*time.Hour))

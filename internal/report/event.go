@@ -41,3 +41,17 @@ func (e Event) Text() string {
 	}
 	return text.Truncate(message, eventTextBytes)
 }
+
+// Event is a change of a reported state, or an error, that causes an event for the pod.
+type Event struct {
+	// Pod is the planned pod.
+	Pod *v1alpha1.PodProbe
+	// Probe is the planned probe.
+	Probe *v1alpha1.ContainerProbe
+	// State is Succeeded or Failed. It is empty for an error.
+	State v1alpha1.ProbeState
+	// Error reports whether the event is for an error.
+	Error bool
+	// Message is the message that was reported with the state or the error.
+	Message string
+}

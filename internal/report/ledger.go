@@ -4,102 +4,94 @@
 package report
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 )
 
-// entryID identifies a probe in a status, which does not contain the container.
-type entryID struct {
-	podUID types.UID
-	// name is the wire form, marker#probe.
-	name string
-}
-
-// entries are the reported states of a status.
-type entries map[entryID]v1alpha1.ContainerProbeState
-
-// of returns the reported state of a probe that is planned with the plan value.
-func (e entries) of(id entryID, plan string) (v1alpha1.ContainerProbeState, bool) {
-	entry, found := e[id]
-	if !found || !probeid.SamePlan(entry.Plan, plan) {
-		return v1alpha1.ContainerProbeState{}, false
-	}
-	return entry, true
-}
-
-func entryOfKey(key probeid.Key) entryID { return entryID{podUID: key.PodUID, name: key.String()} }
-
-// Ledger records what has been reported. It is immutable: its methods return a new ledger.
+// Ledger records what has been reported, and where it is stored. It is immutable: its methods
+// return a new ledger. The zero ledger is that of a node without slices.
 type Ledger struct {
-	status   v1alpha1.NodePodProbeStatus
-	entries  entries
-	messages map[entryID]messages
-	// errors are the reported errors, and errorAt is when each was reported or cleared.
-	errors  map[entryID]v1alpha1.ContainerProbeError
-	errorAt map[entryID]time.Time
-	// announced are the states that need no event: there was one, or they were reported
-	// before the agent started.
-	announced map[entryID]lastEvent
+	// stored are the pods of each slice that is stored, as far as the agent knows.
+	stored map[int][]seamarkv1alpha1.PodReport
+	// unsure are the slices that Decide has returned since their last Wrote.
+	unsure map[int]bool
+	// pods is what is in force of each pod that is planned or stored, by UID.
+	pods map[string]*podLedger
+	// empty is when Decide first found that a slice has no planned pods.
+	empty map[int]time.Time
+	// settled are the inputs with which Decide found that a slice need not be written.
+	settled map[int]*settled
+	// limits are those of the messages that Decide has last returned for a slice.
+	limits map[int]limits
 }
 
-// lastEvent is what the newest event of a probe reported.
-type lastEvent struct {
-	plan  string
-	state v1alpha1.ProbeState
-}
-
-// messages are the reports of one probe's messages.
-type messages struct {
-	// at is when a state or message was last reported.
-	at time.Time
-	// tokens limits reports of changed messages.
-	tokens bucket
-}
-
-// Read returns the ledger of an agent that starts with a stored status. The states in the
-// status need no event.
-func Read(status v1alpha1.NodePodProbeStatus) Ledger {
-	stored := index(status)
-	return Ledger{status: status, entries: stored, errors: indexErrors(status), announced: statesOf(stored)}
-}
-
-// Adopt returns the ledger after another client has changed or removed the status. Decide
-// compares with the new status, but it does not change which states need an event.
-func (l Ledger) Adopt(status v1alpha1.NodePodProbeStatus) Ledger {
-	l.status, l.entries, l.errors = status, index(status), indexErrors(status)
+// Read returns the ledger of an agent that starts with the stored slices. If legacy is not
+// nil, the states and errors in NodePodProbe.status are in force: the slices only provide the
+// places of the pods, and everything in them that differs is written. The states that are in
+// force need no event.
+func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
+	l := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}
+	for _, slice := range inOrder(stored) {
+		for _, pod := range slice.Pods {
+			before, twice := l.pods[pod.UID]
+			if !twice || isNewer(pod.Probes, before.report.Probes) {
+				l.pods[pod.UID] = &podLedger{number: max(slice.Number, nowhere), report: pod}
+			}
+		}
+	}
+	if legacy == nil {
+		return l
+	}
+	for uid, pod := range l.pods {
+		l.pods[uid] = &podLedger{number: pod.number, report: seamarkv1alpha1.PodReport{
+			Namespace: pod.report.Namespace, Name: pod.report.Name, UID: uid,
+		}}
+	}
+	for _, pod := range legacy {
+		l.pods[pod.UID] = &podLedger{number: l.pods[pod.UID].place(), report: seamarkv1alpha1.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
+		}}
+	}
 	return l
 }
 
-// Wrote returns the ledger after a write of the status.
-func (l Ledger) Wrote(now time.Time, status v1alpha1.NodePodProbeStatus) Ledger {
-	stored := index(status)
-	written := make(map[entryID]messages, len(stored))
-	for id, entry := range stored {
-		before, reported := l.entries.of(id, entry.Plan)
-		m := l.messages[id]
-		switch {
-		case reported && before.State == entry.State && before.Message == entry.Message:
-		case reported && before.State == entry.State && before.LastTransitionTime.Equal(&entry.LastTransitionTime):
-			m = messages{at: now, tokens: m.tokens.take(now)}
-		default:
-			m.at = now
-		}
-		written[id] = m
-	}
-	errs := indexErrors(status)
-	return Ledger{
-		status: status, entries: stored, messages: written, announced: statesOf(stored),
-		errors: errs, errorAt: l.wroteErrors(now, errs),
-	}
+// Adopt returns the ledger after the slices have been listed again, because another client has
+// changed or removed some. Call it while no write is in progress. Decide compares with these
+// slices and repairs them: what the agent last read or wrote stays in force, and it does not
+// change which states need an event, or when messages and errors may be reported.
+func (l Ledger) Adopt(stored []Slice) Ledger {
+	l.stored, l.settled = storedOf(stored), nil
+	return l
 }
 
-// Status returns the reported status.
-func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
+// Wrote returns the ledger after a write of a slice. The other slices are not affected, so
+// slices can be written in parallel and some may fail.
+func (l Ledger) Wrote(now time.Time, w Write) Ledger {
+	l.stored, l.unsure, l.settled = maps.Clone(l.stored), maps.Clone(l.unsure), maps.Clone(l.settled)
+	delete(l.unsure, w.Number)
+	delete(l.settled, w.Number)
+	if w.Delete {
+		delete(l.stored, w.Number)
+		l.empty = maps.Clone(l.empty)
+		delete(l.empty, w.Number)
+		return l
+	}
+	l.stored = set(l.stored, w.Number, w.Pods)
+	l.pods = maps.Clone(l.pods)
+	for _, pod := range w.Pods {
+		l.pods = set(l.pods, pod.UID, l.pods[pod.UID].wrote(now, w.Number, pod))
+	}
+	return l
+}
+
+// Slices returns the number of stored slices.
+func (l Ledger) Slices() int { return len(l.stored) }
 
 // MessageDue returns when a changed message of a probe may be reported while the state stays
 // the same: when its bucket has a token. If the state has changed and changed back since the
@@ -107,73 +99,91 @@ func (l Ledger) Status() v1alpha1.NodePodProbeStatus { return l.status }
 // do not show the change. The reported transition is never newer than the report, although a
 // wall clock that was set back before an agent restart makes it look so.
 func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
-	id := entryOfKey(key)
-	m := l.messages[id]
-	if transition.After(m.at) && !transition.Equal(l.entries[id].LastTransitionTime.Time) {
-		return time.Time{}
-	}
-	return m.tokens.due()
+	pod := l.pods[string(key.PodUID)]
+	return pod.messageDue(pod.find(key.String(), 0), transition)
 }
 
-// Event is a change of a reported state, or an error, that causes an event for the pod.
-type Event struct {
-	// Pod is the planned pod.
-	Pod *v1alpha1.PodProbe
-	// Probe is the planned probe.
-	Probe *v1alpha1.ContainerProbe
-	// State is Succeeded or Failed. It is empty for an error.
-	State v1alpha1.ProbeState
-	// Error reports whether the event is for an error.
-	Error bool
-	// Message is the message that was reported with the state or the error.
-	Message string
-}
-
-// Events returns the events of a status that has been written, in the order of the plan.
-// Unknown causes no event, and neither does a state that is reported again.
-func (l Ledger) Events(plan Plan, status v1alpha1.NodePodProbeStatus) []Event {
-	written := index(status)
+// Events returns the events of a slice that has been written, in the order of the plan. Call
+// it before Wrote. Unknown causes no event, and neither does a state that is reported again.
+func (l Ledger) Events(plan Plan, w Write) []Event {
 	var events []Event
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
+		at := slices.IndexFunc(w.Pods, func(p seamarkv1alpha1.PodReport) bool { return p.UID == pod.UID })
+		if at < 0 {
+			continue
+		}
+		written, known := &podLedger{report: w.Pods[at]}, l.pods[pod.UID]
 		for j := range pod.Probes {
-			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
-			entry, found := written[id]
-			known := l.announced[id]
-			again := entry.State == known.state && probeid.SamePlan(entry.Plan, known.plan)
+			probe := &pod.Probes[j]
+			entry, found := written.entry(written.find(probe.Name, j))
+			before, _ := known.entry(known.find(probe.Name, j))
+			again := entry.State == before.State && probeid.SamePlan(entry.Plan, before.Plan)
 			if !found || again || entry.State == v1alpha1.ProbeUnknown {
 				continue
 			}
-			events = append(events, Event{Pod: pod, Probe: &pod.Probes[j], State: entry.State, Message: entry.Message})
+			events = append(events, Event{Pod: pod, Probe: probe, State: entry.State, Message: entry.Message})
 		}
 	}
 	return events
 }
 
-// SameStates reports whether two statuses have equal states of the same probes. It ignores
-// the fields that Seamark adds, because an API server with the CRDs of OpenKruise drops them.
-func SameStates(a, b v1alpha1.NodePodProbeStatus) bool {
-	return maps.EqualFunc(index(a), index(b), func(x, y v1alpha1.ContainerProbeState) bool {
-		return x.State == y.State && x.Message == y.Message &&
-			x.LastProbeTime.Equal(&y.LastProbeTime) && x.LastTransitionTime.Equal(&y.LastTransitionTime)
-	})
-}
-
-func index(status v1alpha1.NodePodProbeStatus) entries {
-	found := entries{}
-	for i := range status.PodProbeStatuses {
-		pod := &status.PodProbeStatuses[i]
-		for _, entry := range pod.ProbeStates {
-			found[entryID{podUID: types.UID(pod.UID), name: entry.Name}] = entry
+// Errors returns how many planned probes have a reported error with the reason.
+func (l Ledger) Errors(plan Plan, reason v1alpha1.ProbeErrorReason) int {
+	n := 0
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		for j := range pod.Probes {
+			if l.pods[pod.UID].error(pod.Probes[j].Name).Reason == reason {
+				n++
+			}
 		}
 	}
-	return found
+	return n
 }
 
-func statesOf(reported entries) map[entryID]lastEvent {
-	states := make(map[entryID]lastEvent, len(reported))
-	for id, entry := range reported {
-		states[id] = lastEvent{plan: entry.Plan, state: entry.State}
+// inOrder returns the slices by number.
+func inOrder(stored []Slice) []Slice {
+	return slices.SortedStableFunc(slices.Values(stored), func(a, b Slice) int { return cmp.Compare(a.Number, b.Number) })
+}
+
+// storedOf indexes the slices. Two slices with one number are one.
+func storedOf(stored []Slice) map[int][]seamarkv1alpha1.PodReport {
+	indexed := make(map[int][]seamarkv1alpha1.PodReport, len(stored))
+	for _, slice := range stored {
+		if slice.Number >= 0 {
+			indexed[slice.Number] = slices.Concat(indexed[slice.Number], slice.Pods)
+		}
 	}
-	return states
+	return indexed
+}
+
+// isNewer reports whether the first of two entries of a pod has the newer transition, or else
+// the newer result.
+func isNewer(a, b []v1alpha1.ContainerProbeState) bool {
+	transition, result := newest(a)
+	otherTransition, otherResult := newest(b)
+	return cmp.Or(transition.Compare(otherTransition), result.Compare(otherResult)) > 0
+}
+
+// newest returns the times of the newest transition and of the newest result.
+func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Time) {
+	for i := range entries {
+		if t := entries[i].LastTransitionTime.Time; t.After(transition) {
+			transition = t
+		}
+		if t := entries[i].LastProbeTime.Time; t.After(result) {
+			result = t
+		}
+	}
+	return transition, result
+}
+
+// set sets a key of a map, which may be nil.
+func set[K comparable, V any](m map[K]V, key K, value V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[key] = value
+	return m
 }

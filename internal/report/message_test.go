@@ -84,7 +84,7 @@ func TestMessageTokens(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger, states := report.Read(status()), report.States{}
+			ledger, states := report.Ledger{}, report.States{}
 			var got []string
 			var last, next time.Time
 			for now := at(0); !now.After(at(310)); now = now.Add(time.Second) {
@@ -100,11 +100,11 @@ func TestMessageTokens(t *testing.T) {
 				if !changed && (next.IsZero() || now.Before(next)) {
 					continue
 				}
-				decision := report.Decide(now, onePlan(), ledger, states)
+				var decision report.Decision
+				ledger, decision = wrote(now, onePlan(), ledger, states)
 				next = decision.Next
-				if decision.Write {
-					ledger = ledger.Wrote(now, decision.Status)
-					got = append(got, fmt.Sprint(now.Sub(at(0)), " ", decision.Status.PodProbeStatuses[0].ProbeStates[0].Message))
+				for _, w := range decision.Writes {
+					got = append(got, fmt.Sprint(now.Sub(at(0)), " ", w.Pods[0].Probes[0].Message))
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -118,46 +118,44 @@ func TestMessageTokens(t *testing.T) {
 // and that reports of the counter do not contain the other's message.
 func TestMessageTokensOfEachProbe(t *testing.T) {
 	plan := report.Plan{Generation: 1, Pods: []v1alpha1.PodProbe{podPlan("a", "m#count", "m#p")}}
-	ledger, states := report.Read(v1alpha1.NodePodProbeStatus{}), report.States{}
+	ledger, states := report.Ledger{}, report.States{}
 	count, other := key(t, "a", "m#count"), key(t, "a", "m#p")
 	states[other] = known(succeeded, "before", 0, 0)
 	for i := range 10 {
 		now := at(float64(i))
 		states[count] = known(succeeded, fmt.Sprint(i), 0, 0)
-		decision := report.Decide(now, plan, ledger, states)
-		if decision.Write != (i < 4) {
-			t.Errorf("message %d: Write = %t", i, decision.Write)
-		}
-		if decision.Write {
-			ledger = ledger.Wrote(now, decision.Status)
+		var decision report.Decision
+		ledger, decision = wrote(now, plan, ledger, states)
+		if written := len(decision.Writes) > 0; written != (i < 4) {
+			t.Errorf("message %d: written: %t", i, written)
 		}
 	}
 	states[other] = known(succeeded, "after", 10, 0)
 	decision := report.Decide(at(10), plan, ledger, states)
 	want := []string{"3", "after"}
 	var got []string
-	for _, e := range decision.Status.PodProbeStatuses[0].ProbeStates {
-		got = append(got, e.Message)
+	for _, w := range decision.Writes {
+		for _, e := range w.Pods[0].Probes {
+			got = append(got, e.Message)
+		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || !decision.Write || !decision.Next.Equal(at(61)) {
-		t.Errorf("Write = %t, Next = %s, messages (-want +got):\n%s", decision.Write, decision.Next, diff)
+	if diff := cmp.Diff(want, got); diff != "" || !decision.Next.Equal(at(61)) {
+		t.Errorf("next %s, messages (-want +got):\n%s", decision.Next, diff)
 	}
 }
 
 // TestMessageTokensAfterClockWasSetBack covers an agent that restarts after the wall clock was set
 // back: the reported transition is in the future. A counter still costs one report per minute.
 func TestMessageTokensAfterClockWasSetBack(t *testing.T) {
-	stored := status(podStatus("a", entry("m#p", succeeded, "before", 3600, 3600)))
-	ledger, states := report.Read(stored), report.Restore(onePlan(), stored)
-	writes := 0
+	ledger := report.Read(stored(podReport("a", entry("m#p", succeeded, "before", 3600, 3600))), nil)
+	states, writes := report.Restore(onePlan(), ledger), 0
 	for i := range 300 {
 		now, state := at(float64(i)), states[key(t, "a", "m#p")]
 		state.Message, state.LastProbe = fmt.Sprint(i), now
 		states[key(t, "a", "m#p")] = state
-		if decision := report.Decide(now, onePlan(), ledger, states); decision.Write {
-			ledger = ledger.Wrote(now, decision.Status)
-			writes++
-		}
+		var decision report.Decision
+		ledger, decision = wrote(now, onePlan(), ledger, states)
+		writes += len(decision.Writes)
 	}
 	if writes != 7 {
 		t.Errorf("%d reports in 5 minutes, want 3 at once and 4 more", writes)

@@ -38,28 +38,28 @@ func TestDecideRecreatedMarker(t *testing.T) {
 		want              []v1alpha1.ContainerProbeState
 		write             bool
 	}{
-		"same marker, not known":    {"1", "1", nil, []v1alpha1.ContainerProbeState{of(base, "1", "a")}, false},
-		"same marker, same state":   {"1", "1", &inA, []v1alpha1.ContainerProbeState{of(base, "1", "a")}, false},
+		"same marker, not known":    {"1", "1", nil, nil, false},
+		"same marker, same state":   {"1", "1", &inA, nil, false},
 		"new marker, not known":     {"1", "2", nil, nil, true},
 		"new marker, no result":     {"1", "2", &streak.State{}, nil, true},
 		"new marker, same state":    {"1", "2", &inA, []v1alpha1.ContainerProbeState{of(base, "2", "a")}, true},
-		"older agent, not known":    {"", "2", nil, []v1alpha1.ContainerProbeState{of(base, "", "a")}, false},
-		"older agent, same state":   {"", "2", &inA, []v1alpha1.ContainerProbeState{of(base, "2", "a")}, false},
-		"older manager, same state": {"1", "", &inA, []v1alpha1.ContainerProbeState{of(base, "", "a")}, false},
+		"older agent, not known":    {"", "2", nil, nil, false},
+		"older agent, same state":   {"", "2", &inA, nil, false},
+		"older manager, same state": {"1", "", &inA, nil, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger := report.Read(status(podStatus("a", of(base, tc.reported, "a"))))
+			ledger := report.Read(stored(podReport("a", of(base, tc.reported, "a"))), nil)
 			states := report.States{}
 			if tc.state != nil {
 				states[key(t, "a", "m#p")] = *tc.state
 			}
-			want := report.Decision{Status: status(), Write: tc.write}
-			if tc.want != nil {
-				want.Status = status(podStatus("a", tc.want...))
+			var want []report.Write
+			if tc.write {
+				want = append(want, write(podReport("a", tc.want...)))
 			}
-			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), ledger, states)); diff != "" {
-				t.Errorf("Decide() (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), ledger, states).Writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestRestoreRecreatedMarker(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			reported := status(podStatus("a", of(entry("m#p", succeeded, "ok", 5, 1), tc.reported, "c1")))
+			reported := report.Read(stored(podReport("a", of(entry("m#p", succeeded, "ok", 5, 1), tc.reported, "c1"))), nil)
 			want := report.States{}
 			if tc.want {
 				state := known(succeeded, "ok", 5, 1)
@@ -95,9 +95,9 @@ func TestRestoreRecreatedMarker(t *testing.T) {
 // TestEventsOfRecreatedMarker checks that the first result of a new marker has an event even if
 // it is equal to that of the old one.
 func TestEventsOfRecreatedMarker(t *testing.T) {
-	after := status(podStatus("a", of(entry("m#p", succeeded, "ok", 9, 9), "2", "")))
+	after := write(podReport("a", of(entry("m#p", succeeded, "ok", 9, 9), "2", "")))
 	for before, want := range map[string]int{"1": 1, "2": 0, "": 0} {
-		ledger := report.Read(status(podStatus("a", of(entry("m#p", succeeded, "ok", 0, 0), before, ""))))
+		ledger := report.Read(stored(podReport("a", of(entry("m#p", succeeded, "ok", 0, 0), before, ""))), nil)
 		if got := len(ledger.Events(planWith("2"), after)); got != want {
 			t.Errorf("%d events after a report of plan %q, want %d", got, before, want)
 		}

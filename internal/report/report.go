@@ -1,13 +1,26 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report decides what an agent reports, and when. From the plan in force, the
-// current states and the ledger of earlier reports, Decide computes the whole NodePodProbe
-// status and whether to write it now.
+// Package report decides what an agent reports, and when. A report consists of slices of a few
+// pods each (ProbeReport), so that the cost of a change does not depend on the number of pods on
+// the node. From the plan in force, the ledger of earlier reports and the current states, Decide
+// computes which slices to write now.
 //
-// Its rules:
+// Its rules for places:
 //
-//   - the status contains exactly the pods and probes of the plan, in its order;
+//   - a pod gets a place when it has a state or an error, in the first slice that has room, and
+//     keeps it while it is planned, even if it has no state any more;
+//   - a pod moves only if its slice exceeds MaxPods or MaxBytes, or is stored twice;
+//   - a pod that is not planned any more causes no write: it is left out when its slice is
+//     written, and keeps its place if it is planned again before;
+//   - a slice without planned pods is deleted after EmptyDelay;
+//   - a slice that Decide has returned is returned again until Wrote, because the response of
+//     a write may be lost.
+//
+// Its rules for states:
+//
+//   - a slice that is written contains exactly the planned pods that have their place in it,
+//     and their planned probes in the order of the plan;
 //   - a state of an earlier marker with the same name is neither kept nor restored;
 //   - a change of a state or of the plan is reported immediately;
 //   - a message that changes while the state stays the same takes a token from a bucket of
@@ -15,7 +28,7 @@
 //     newest message waits for one;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
-//   - all states are always reported; if the report would exceed MaxBytes, messages are
+//   - all states are always reported; if a slice would exceed MaxBytes, messages are
 //     shortened, and the namespaces share what the states leave;
 //   - the error of a probe is reported when it has lasted for ErrorDelay, and changes at most
 //     once per ErrorInterval;
@@ -23,15 +36,26 @@
 package report
 
 import (
+	"maps"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/streak"
-	"github.com/seamark-dev/seamark/internal/text"
+)
+
+const (
+	// MaxPods is the maximum number of planned pods in a slice.
+	MaxPods = 8
+
+	// MaxBytes is the budget of a slice in encoded bytes. States are always reported, so it
+	// limits the messages, and a pod whose states alone exceed it has a slice of its own.
+	MaxBytes = 48 << 10
+
+	// EmptyDelay is how long a slice without planned pods is kept, in case that it is used
+	// again.
+	EmptyDelay = 10 * time.Minute
 )
 
 // Plan is the plan that is in force on a node.
@@ -55,198 +79,96 @@ func (p Plan) Probes() int {
 // had no result. A probe without an entry is not known yet and keeps its reported state.
 type States map[probeid.Key]streak.State
 
+// Slice is a stored slice: a ProbeReport.
+type Slice struct {
+	// Number is the number in its name (see NumberOf).
+	Number int
+	// Pods are its pods. They must not be modified.
+	Pods []seamarkv1alpha1.PodReport
+}
+
+// Write is a slice to write: as a whole, or to delete.
+type Write struct {
+	// Number is the number in its name (see NameOf).
+	Number int
+	// Pods are all pods of the slice, which may be none. They must not be modified.
+	Pods []seamarkv1alpha1.PodReport
+	// Create reports whether the slice is not stored as far as the ledger knows.
+	Create bool
+	// Delete reports whether to delete the slice. A slice that does not exist is deleted.
+	Delete bool
+}
+
 // Decision is what to write, and when.
 type Decision struct {
-	// Status is the whole status to write.
-	Status v1alpha1.NodePodProbeStatus
-	// Write reports whether to write the status now.
-	Write bool
+	// Writes are the slices to write now, by number. Each number occurs once.
+	Writes []Write
+	// Ledger replaces the ledger before the writes are sent, even if there are none. It
+	// records the places of the pods, and that the slices in Writes may have been written
+	// although the response is lost. Until Wrote, Decide returns such slices again.
+	Ledger Ledger
 	// Next is when to decide again if nothing changes until then and this decision is
 	// carried out. It is zero if there is no need to.
 	Next time.Time
 }
 
-// Decide computes the status from the plan, the ledger and the states, and decides whether
-// to write it now. It omits planned probes with an invalid name.
+// Decide decides which slices to write now. It omits planned probes with an invalid name.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
-	candidates := gather(plan, ledger, states)
-	d := decider{now: now, ledger: ledger, states: states}
-	errs, errBytes := d.errors(plan, max(freeBytes(plan, candidates, MaxBytes)/2, minErrorBudget))
-	d.limits = limitsOf(plan, candidates, MaxBytes-errBytes)
-	status := v1alpha1.NodePodProbeStatus{
-		ObservedGeneration: plan.Generation,
-		Pods:               int32(len(plan.Pods)),
-		Probes:             int32(plan.Probes()),
+	d := &decider{now: now, plan: plan, ledger: ledger, states: states}
+	places := d.locate()
+	spare, memos := d.spare(places), make(map[int]*settled, len(places))
+	var writes []Write
+	for _, p := range places {
+		if len(p.pods) == 0 {
+			if w, write := d.vacate(p, spare > 0); write {
+				writes = append(writes, w)
+			}
+			spare--
+			continue
+		}
+		d.occupy(p)
+		w, memo := d.slice(p)
+		if memo != nil {
+			memos[p.number] = memo
+			continue
+		}
+		writes = append(writes, w)
 	}
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		if entries := d.pod(pod.Namespace, candidates[i]); len(entries)+len(errs[i]) > 0 {
-			status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: entries, ProbeErrors: errs[i],
-			})
+	d.ledger.settled = memos
+	if len(writes) > 0 {
+		d.ledger.unsure, d.ledger.limits = maps.Clone(d.ledger.unsure), maps.Clone(d.ledger.limits)
+		for _, w := range writes {
+			d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
+			d.ledger.limits = set(d.ledger.limits, w.Number, d.limits[w.Number])
 		}
 	}
-	return Decision{Status: status, Write: d.write || !sameShape(&status, &ledger.status), Next: d.next}
+	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
 }
 
-// candidate is a planned probe with a state to report.
-type candidate struct {
-	planned *v1alpha1.ContainerProbe
-	key     probeid.Key
-	// state is the current state if known is set. Otherwise the reported state stays.
-	state streak.State
-	known bool
-	// reported is the reported entry if wasReported is set.
-	reported    v1alpha1.ContainerProbeState
-	wasReported bool
-}
-
-// messageBytes returns the encoded bytes of the longer message that may be reported.
-func (c *candidate) messageBytes() int {
-	return max(encodedBytes(text.Truncate(c.state.Message, maxMessageBytes)),
-		encodedBytes(text.Truncate(c.reported.Message, maxMessageBytes)))
-}
-
-// gather returns the candidates of each pod of the plan.
-func gather(plan Plan, ledger Ledger, states States) [][]candidate {
-	all := make([][]candidate, len(plan.Pods))
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		for j := range pod.Probes {
-			c := candidate{planned: &pod.Probes[j]}
-			var err error
-			if c.key, err = probeid.KeyOf(pod, c.planned); err != nil {
-				continue
-			}
-			c.reported, c.wasReported = ledger.entries.of(entryOfKey(c.key), c.planned.Plan)
-			c.state, c.known = states[c.key]
-			if c.known && c.state.State != "" || !c.known && c.wasReported {
-				all[i] = append(all[i], c)
-			}
-		}
-	}
-	return all
-}
-
-// decider computes the entries of one status.
+// decider decides on all slices of a node.
 type decider struct {
 	now    time.Time
+	plan   Plan
 	ledger Ledger
 	states States
-	limits limits
 
-	write bool
-	next  time.Time
-}
-
-// pod returns the entries of one pod's probes.
-func (d *decider) pod(namespace string, candidates []candidate) []v1alpha1.ContainerProbeState {
-	var entries []v1alpha1.ContainerProbeState
-	for i := range candidates {
-		entry := d.probe(namespace, &candidates[i])
-		entry.Message = d.limits.message(namespace, entry.Message)
-		entries = append(entries, entry)
-	}
-	return entries
-}
-
-// probe returns the current or the reported entry of a probe. The identity in the entry is
-// always the current one.
-func (d *decider) probe(namespace string, c *candidate) v1alpha1.ContainerProbeState {
-	if !c.known {
-		return c.reported
-	}
-	fresh, reported := entryOf(c.planned, c.state), c.reported
-	fresh.Message = d.limits.message(namespace, fresh.Message)
-	reported.Plan, reported.ContainerID = fresh.Plan, fresh.ContainerID
-	if !c.wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
-		d.write = true
-		return fresh
-	}
-	if fresh.Message == reported.Message {
-		return reported
-	}
-	if due := d.ledger.MessageDue(c.key, c.state.LastTransition); due.After(d.now) {
-		d.again(due)
-		return reported
-	}
-	d.write = true
-	return fresh
+	// planned are the indexes of the planned pods by UID, and pods their ledgers.
+	planned map[string]int
+	pods    []*podLedger
+	// owned reports whether ledger.pods is a copy.
+	owned bool
+	// limits are those of the slices to write.
+	limits map[int]limits
+	next   time.Time
 }
 
 // again schedules another decision.
-func (d *decider) again(at time.Time) {
-	if d.next.IsZero() || at.Before(d.next) {
-		d.next = at
-	}
-}
+func (d *decider) again(at time.Time) { d.next = earlier(d.next, at) }
 
-// Restore returns the reported states of the planned probes. An agent starts from them.
-func Restore(plan Plan, status v1alpha1.NodePodProbeStatus) States {
-	reported, errs := index(status), indexErrors(status)
-	states := States{}
-	for i := range plan.Pods {
-		pod := &plan.Pods[i]
-		for j := range pod.Probes {
-			id := entryID{podUID: types.UID(pod.UID), name: pod.Probes[j].Name}
-			key, err := probeid.KeyOf(pod, &pod.Probes[j])
-			if err != nil {
-				continue
-			}
-			state := streak.State{Problem: streak.Problem{Reason: errs[id].Reason, Message: errs[id].Message}}
-			if entry, _ := reported.of(id, pod.Probes[j].Plan); isState(entry.State) {
-				state.State, state.Message, state.ContainerID = entry.State, entry.Message, entry.ContainerID
-				state.LastProbe, state.LastTransition = entry.LastProbeTime.Time, entry.LastTransitionTime.Time
-			}
-			if state != (streak.State{}) {
-				states[key] = state
-			}
-		}
+// earlier returns the earlier of two times. A zero time is no time.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return states
-}
-
-func isState(s v1alpha1.ProbeState) bool {
-	return s == v1alpha1.ProbeSucceeded || s == v1alpha1.ProbeFailed || s == v1alpha1.ProbeUnknown
-}
-
-// entryOf returns the entry of a planned probe's state. Its times are whole seconds.
-func entryOf(planned *v1alpha1.ContainerProbe, state streak.State) v1alpha1.ContainerProbeState {
-	return v1alpha1.ContainerProbeState{
-		Name:               planned.Name,
-		State:              state.State,
-		LastProbeTime:      wireTime(state.LastProbe),
-		LastTransitionTime: wireTime(state.LastTransition),
-		Message:            state.Message,
-		Plan:               planned.Plan,
-		ContainerID:        state.ContainerID,
-	}
-}
-
-func wireTime(t time.Time) metav1.Time {
-	if t.IsZero() {
-		return metav1.Time{}
-	}
-	return metav1.NewTime(t.Truncate(time.Second))
-}
-
-// sameShape reports whether two statuses have the same generation and the same probes in
-// the same order.
-func sameShape(a, b *v1alpha1.NodePodProbeStatus) bool {
-	if a.ObservedGeneration != b.ObservedGeneration || a.Pods != b.Pods || a.Probes != b.Probes ||
-		len(a.PodProbeStatuses) != len(b.PodProbeStatuses) {
-		return false
-	}
-	for i := range a.PodProbeStatuses {
-		p, q := &a.PodProbeStatuses[i], &b.PodProbeStatuses[i]
-		if p.Name != q.Name || p.Namespace != q.Namespace || p.UID != q.UID || len(p.ProbeStates) != len(q.ProbeStates) {
-			return false
-		}
-		for j := range p.ProbeStates {
-			if p.ProbeStates[j].Name != q.ProbeStates[j].Name {
-				return false
-			}
-		}
-	}
-	return true
+	return a
 }

@@ -19,7 +19,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 

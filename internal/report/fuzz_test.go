@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	report "github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 )
 
 // overfull marks the pods as movable if the pods of a slice exceed its size.

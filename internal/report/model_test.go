@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	report "github.com/seamark-dev/seamark/internal/report2"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/internal/streak"
 )
 
