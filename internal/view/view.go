@@ -5,9 +5,9 @@
 // markers of its namespace, its node, and the report about it. Controllers, webhook and
 // command line build it in the same way, so they all compute the same plan and marks.
 //
-// The package is pure; package gather reads the arguments of New with a client. Pods and Nodes
-// in the manager's caches keep only the fields that New and the packages below it read: see
-// PodTrimmer.
+// The package is pure; package gather reads the arguments of New with a client. Pods, Nodes and
+// ProbeReports in the manager's caches keep only the fields that New and the packages below it
+// read: see PodTrimmer and TrimReport.
 package view
 
 import (

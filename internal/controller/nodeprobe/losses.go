@@ -20,11 +20,17 @@ type loss struct {
 	value string
 	// version is the resource version of the deletion or change.
 	version string
+	// pods are those that a deleted ProbeReport had. The loss matters if one of them is planned. A
+	// change always matters, and has none.
+	pods []seamarkv1alpha1.PodReport
 }
+
+// matters reports whether the agent can restore something.
+func (l loss) matters(npp *v1alpha1.NodePodProbe) bool { return l.pods == nil || plansAny(npp, l.pods) }
 
 // deletion returns the loss of a deleted ProbeReport.
 func deletion(slice *seamarkv1alpha1.ProbeReport) loss {
-	return loss{value: slice.Name + "/" + string(slice.UID), version: slice.ResourceVersion}
+	return loss{value: slice.Name + "/" + string(slice.UID), version: slice.ResourceVersion, pods: slice.Pods}
 }
 
 // change returns the loss of a ProbeReport that another client changed.
@@ -41,15 +47,21 @@ type losses struct {
 
 func newLosses() *losses { return &losses{by: make(map[string]loss)} }
 
-// note remembers the loss unless a later one is known. The order of the initial events does
-// therefore not matter.
+// note remembers the loss. The value is that of the latest loss, so the order of the initial events
+// does not matter.
 func (l *losses) note(node string, lost loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, found := l.by[node]; found {
+		latest := lost
 		if order, err := resourceversion.CompareResourceVersion(lost.version, known.version); err == nil && order < 0 {
-			return
+			latest = known
 		}
+		latest.pods = nil
+		if lost.pods != nil && known.pods != nil {
+			latest.pods = slices.Concat(known.pods, lost.pods)
+		}
+		lost = latest
 	}
 	l.by[node] = lost
 }
@@ -66,7 +78,7 @@ func (l *losses) of(node string) (loss, bool) {
 func (l *losses) done(node string, lost loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by[node] == lost {
+	if l.by[node].value == lost.value {
 		delete(l.by, node)
 	}
 }

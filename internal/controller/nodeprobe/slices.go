@@ -49,8 +49,7 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			npp, err := r.Reader.NodePodProbe(ctx, e.Object.NodeName)
-			if err == nil && npp != nil && plansAny(npp, e.Object.Pods) {
+			if r.mayPlan(ctx, e.Object.NodeName, e.Object.Pods) {
 				r.lose(q, e.Object.NodeName, deletion(e.Object))
 			}
 		},
@@ -60,6 +59,17 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 func (r *Reconciler) lose(q controller.Queue, node string, lost loss) {
 	r.losses.note(node, lost)
 	r.touch(q, node, afterPod())
+}
+
+// mayPlan reports whether one of the pods is planned, or may be when the node has a NodePodProbe
+// again: if a node is created again, the garbage collector deletes the ProbeReports of the old one
+// at any time.
+func (r *Reconciler) mayPlan(ctx context.Context, node string, pods []seamarkv1alpha1.PodReport) bool {
+	npp, err := r.Reader.NodePodProbe(ctx, node)
+	if err != nil || npp == nil {
+		return len(pods) > 0 && !r.lacksAgent(ctx, node)
+	}
+	return plansAny(npp, pods)
 }
 
 // lacksAgent reports whether the node has no agent, or is not in the cache.
@@ -79,7 +89,7 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 		return nil
 	}
 	asked := npp.Annotations[v1alpha1.RestoreReportsAnnotationKey] == lost.value
-	if !asked && npp.DeletionTimestamp == nil && !mark.InStatus(npp) {
+	if !asked && lost.matters(npp) && npp.DeletionTimestamp == nil && !mark.InStatus(npp) {
 		if err := r.Slices.Restore(ctx, npp, lost.value); err != nil && !errors.Is(err, apply.ErrGone) {
 			return err
 		}

@@ -5,9 +5,12 @@ package nodeprobe
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -40,53 +43,53 @@ func TestLostReports(t *testing.T) {
 			npp.Annotations = map[string]string{v1alpha1.RestoreReportsAnnotationKey: value}
 		}
 	}
-	type slices = []*seamarkv1alpha1.ProbeReport
+	type reports = []*seamarkv1alpha1.ProbeReport
 	cases := map[string]struct {
 		cached []client.Object
 		// initial, updated and deleted are the events in this order. updated has two versions.
-		initial, updated, deleted slices
+		initial, updated, deleted reports
 		err                       error
 		want                      []string
 	}{
 		"written by the agent": {
-			cached: plan(unchanged), initial: slices{slice("1", "a")}, updated: slices{slice("1", "a"), slice("2", "a", "b")},
+			cached: plan(unchanged), initial: reports{slice("1", "a")}, updated: reports{slice("1", "a"), slice("2", "a", "b")},
 		},
-		"deleted":                       {cached: plan(unchanged), deleted: slices{slice("5", "a")}, want: []string{"restore node-1: node-1.0/slice"}},
-		"deleted with unplanned pods":   {cached: plan(unchanged), deleted: slices{slice("5", "b")}},
-		"deleted, no NodePodProbe":      {cached: []client.Object{node("node-1", "u")}, deleted: slices{slice("5", "a")}},
-		"deleted, no node":              {cached: []client.Object{nodePodProbe("node-1", "u", planned)}, deleted: slices{slice("5", "a")}},
-		"deleted, plan of another node": {cached: []client.Object{node("node-1", "new"), nodePodProbe("node-1", "u", planned)}, deleted: slices{slice("5", "a")}},
+		"deleted":                       {cached: plan(unchanged), deleted: reports{slice("5", "a")}, want: []string{"restore node-1: node-1.0/slice"}},
+		"deleted with unplanned pods":   {cached: plan(unchanged), deleted: reports{slice("5", "b")}},
+		"deleted, no NodePodProbe":      {cached: []client.Object{node("node-1", "u")}, deleted: reports{slice("5", "a")}},
+		"deleted, no node":              {cached: []client.Object{nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")}},
+		"deleted, plan of another node": {cached: []client.Object{node("node-1", "new"), nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")}},
 		"deleted, states in the status": {
 			cached: plan(func(npp *v1alpha1.NodePodProbe) {
 				npp.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{UID: "uid-a"}}
 			}),
-			deleted: slices{slice("5", "a")},
+			deleted: reports{slice("5", "a")},
 		},
 		"changed": {
-			cached: plan(unchanged), updated: slices{slice("4", "a"), changedBy(slice("5"), "kubectl-edit")},
+			cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5"), "kubectl-edit")},
 			want: []string{"restore node-1: node-1.0/5"},
 		},
 		"changed again": {
-			cached: plan(asked("node-1.0/4")), updated: slices{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5"), "kubectl-edit")},
+			cached: plan(asked("node-1.0/4")), updated: reports{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5"), "kubectl-edit")},
 			want: []string{"restore node-1: node-1.0/5"},
 		},
 		"changed except for the pods": {
-			cached: plan(asked("node-1.0/4")), updated: slices{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5", "a"), "kubectl-edit")},
+			cached: plan(asked("node-1.0/4")), updated: reports{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5", "a"), "kubectl-edit")},
 		},
-		"changed by the agent":     {cached: plan(unchanged), updated: slices{slice("4", "a"), changedBy(slice("5"), "seamark-agent")}},
-		"changed before the start": {cached: plan(unchanged), initial: slices{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"}},
-		"already asked":            {cached: plan(asked("node-1.0/5")), initial: slices{changedBy(slice("5"), "kubectl-edit")}},
+		"changed by the agent":     {cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5"), "seamark-agent")}},
+		"changed before the start": {cached: plan(unchanged), initial: reports{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"}},
+		"already asked":            {cached: plan(asked("node-1.0/5")), initial: reports{changedBy(slice("5"), "kubectl-edit")}},
 		"several": {
 			cached:  plan(unchanged),
-			initial: slices{changedBy(slice("7"), "kubectl-edit"), changedBy(slice("6"), "kubectl-edit")},
+			initial: reports{changedBy(slice("7"), "kubectl-edit"), changedBy(slice("6"), "kubectl-edit")},
 			want:    []string{"restore node-1: node-1.0/7"},
 		},
 		"NodePodProbe is gone": {
-			cached: plan(unchanged), deleted: slices{slice("5", "a")}, err: apply.ErrGone,
+			cached: plan(unchanged), deleted: reports{slice("5", "a")}, err: apply.ErrGone,
 			want: []string{"restore node-1: node-1.0/slice"},
 		},
 		"write fails": {
-			cached: plan(unchanged), deleted: slices{slice("5", "a")}, err: errors.New("no answer"),
+			cached: plan(unchanged), deleted: reports{slice("5", "a")}, err: errors.New("no answer"),
 			want: []string{"restore node-1: node-1.0/slice", "restore node-1: node-1.0/slice"},
 		},
 	}
@@ -119,6 +122,41 @@ func TestLostReports(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, calls.calls); diff != "" {
+				t.Errorf("requests to the agent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReportsLostWithTheirPlan deletes a ProbeReport while there is no NodePodProbe. The agent is asked
+// when there is one, if it plans a pod of the ProbeReport.
+func TestReportsLostWithTheirPlan(t *testing.T) {
+	for pod, want := range map[string][]string{"a": {"restore node-1: node-1.0/last"}, "b": nil} {
+		t.Run("ProbeReport of pod "+pod, func(t *testing.T) {
+			calls := &recorded{}
+			r, _ := reconciler(t, calls, []client.Object{node("node-1", "u")}, nil)
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("5", pod)}, q)
+			last := slice("6", "c")
+			last.UID = "last"
+			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: last}, q)
+			npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
+			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
+			clear(r.bursts.open)
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			created, _ := reconciler(t, calls, []client.Object{node("node-1", "u"), npp}, nil)
+			r.Reader.Client = created.Reader.Client
+			calls.calls = nil
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			asked := slices.DeleteFunc(calls.calls, func(call string) bool { return !strings.HasPrefix(call, "restore") })
+			if diff := cmp.Diff(want, asked, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("requests to the agent (-want +got):\n%s", diff)
 			}
 		})

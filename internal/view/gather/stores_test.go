@@ -5,14 +5,17 @@ package gather_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -38,6 +41,12 @@ func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
 			}
 			return nil, nil
 		},
+		gather.SliceNodeIndex: func(object any) ([]string, error) {
+			if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
+				return []string{gather.NodeKey(slice.NodeName)}, nil
+			}
+			return nil, nil
+		},
 	})
 	for _, object := range objects {
 		if err := indexer.Add(object); err != nil {
@@ -47,6 +56,10 @@ func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
 	return &store{Indexer: indexer, synced: synced}
 }
 
+func report(node string, number int) *seamarkv1alpha1.ProbeReport {
+	return &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", node, number)}, NodeName: node}
+}
+
 func TestReaderListsFromSyncedStores(t *testing.T) {
 	pods := []client.Object{
 		builders.Pod("ns", "a").Label("app", "game").Node("n").Build(), builders.Pod("ns", "b").Label("app", "db").Node("n").Build(),
@@ -54,19 +67,21 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 	}
 	marker := builders.Marker("ns", "web").Selector("app", "game").Build()
 	markers := []client.Object{marker, builders.Marker("other", "web").Build()}
+	reports := []client.Object{report("n", 0), report("n", 1), report("m", 0)}
 	want := map[string][]string{
-		"node": {"ns/a", "ns/b", "other/d"}, "namespace": {"ns/a", "ns/b", "ns/c"}, "selected": {"ns/a", "ns/c"}, "markers": {"ns/web"},
+		"reports": {"n.0", "n.1"},
+		"node":    {"ns/a", "ns/b", "other/d"}, "namespace": {"ns/a", "ns/b", "ns/c"}, "selected": {"ns/a", "ns/c"}, "markers": {"ns/web"},
 	}
 	synced := gather.Reader{
 		Client: broken{}, Compiler: plan.NewCompiler(),
-		Stores: gather.Stores{Pods: newStore(t, true, pods...), Markers: newStore(t, true, markers...)},
+		Stores: gather.Stores{Pods: newStore(t, true, pods...), Markers: newStore(t, true, markers...), Slices: newStore(t, true, reports...)},
 	}
-	all := fakeapi.Client(t, append(pods, markers...)...).WithIndex(&corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
+	all := fakeapi.Client(t, slices.Concat(pods, markers, reports)...).WithIndex(&corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
 		return []string{object.(*corev1.Pod).Spec.NodeName} //nolint:forcetypeassert // a panic fails the test
 	}).Build()
 	bare := gather.Reader{Client: all, Compiler: plan.NewCompiler()}
 	unsynced := bare
-	unsynced.Stores = gather.Stores{Pods: newStore(t, false), Markers: newStore(t, false)}
+	unsynced.Stores = gather.Stores{Pods: newStore(t, false), Markers: newStore(t, false), Slices: newStore(t, false)}
 	for name, r := range map[string]gather.Reader{
 		"synced": synced, "not synced": unsynced, "no stores": bare,
 	} {
@@ -83,6 +98,14 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 			for _, m := range found {
 				got["markers"] = append(got["markers"], m.Key().String())
 			}
+			slicesOf, err := r.Slices(t.Context(), "n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, slice := range slicesOf {
+				got["reports"] = append(got["reports"], slice.Name)
+			}
+			slices.Sort(got["reports"])
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
@@ -92,10 +115,11 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 
 func TestReaderReturnsErrorsOfStores(t *testing.T) {
 	unindexed := &store{Indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), synced: true}
-	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Stores: gather.Stores{Pods: unindexed, Markers: unindexed}}
+	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Stores: gather.Stores{Pods: unindexed, Markers: unindexed, Slices: unindexed}}
 	for name, list := range map[string]func(context.Context) error{
 		"Markers":  func(ctx context.Context) error { _, err := r.Markers(ctx, "ns"); return err },
 		"NodePods": func(ctx context.Context) error { _, err := r.NodePods(ctx, "n"); return err },
+		"Slices":   func(ctx context.Context) error { _, err := r.Slices(ctx, "n"); return err },
 	} {
 		if list(t.Context()) == nil {
 			t.Errorf("%s: no error from a store without an index", name)
