@@ -107,7 +107,7 @@ func TestTakeover(t *testing.T) {
 			}
 			w := newWorld(t, e, critest.Streamed)
 			w.node = "takeover"
-			w.run("p")
+			w.runSince("p", time.Now().Add(-2*time.Hour))
 			w.setAnswer("yes", answer{after: time.Hour})
 			pod := w.pod("p", "yes")
 			pod.Probes[0].Probe.TimeoutSeconds = 300
@@ -232,7 +232,7 @@ func TestReportsAreServedLater(t *testing.T) {
 	if _, err := envtest.InstallCRDs(own.Config, envtest.CRDInstallOptions{CRDs: first}); err != nil {
 		t.Fatal(err)
 	}
-	w.run("p")
+	w.runSince("p", time.Now().Add(-2*time.Hour))
 	w.setAnswer("yes", answer{after: time.Hour})
 	pod := w.pod("p", "yes")
 	pod.Probes[0].Probe.TimeoutSeconds = 300

@@ -169,9 +169,12 @@ func (w *world) startAgentWith(config *rest.Config, change ...func(*agent.Option
 }
 
 // run starts a container and returns its ID.
-func (w *world) run(pod string) string {
+func (w *world) run(pod string) string { return w.runSince(pod, time.Now()) }
+
+// runSince starts a container in the past and returns its ID.
+func (w *world) runSince(pod string, at time.Time) string {
 	id := w.runtime.Create(probeid.ContainerKey{PodUID: uidOf(pod), Name: "main"}, 0)
-	w.runtime.Run(id, time.Now())
+	w.runtime.Run(id, at)
 	return id
 }
 
