@@ -38,13 +38,16 @@ func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
 // Of returns the part of the report that is about the pod with the UID. It omits states whose
 // name is not that of a probe.
 func (r NodeReport) Of(pod types.UID) PodReport {
-	var found *entry
+	// A pod on a full node is found among more than a hundred, so that nothing is allocated for
+	// the others.
+	var found entry
+	known := false
 	for uid, e := range r.entries {
-		if uid == string(pod) && (found == nil || e.precedes(*found)) {
-			found = &e
+		if uid == string(pod) && (!known || e.precedes(found)) {
+			found, known = e, true
 		}
 	}
-	if found == nil {
+	if !known {
 		return PodReport{Reported: r.InStatus()}
 	}
 	report := PodReport{Reported: true, States: make(States, len(found.states))}

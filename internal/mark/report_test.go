@@ -4,6 +4,7 @@
 package mark_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -173,5 +174,29 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 				t.Errorf("condition set: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestCostOfFullNode checks that the other pods of a node allocate nothing when one is found.
+func TestCostOfFullNode(t *testing.T) {
+	idle := named("web#idle", v1alpha1.ProbeSucceeded)
+	allocations := func(slices, pods int) float64 {
+		report := mark.NodeReport{Plan: status(true)}
+		for i := range slices {
+			slice := slice(fmt.Sprint("n.", i))
+			for j := range pods {
+				slice.Pods = append(slice.Pods, podReport("a", fmt.Sprint(i, "-", j), idle))
+			}
+			report.Slices = append(report.Slices, slice)
+		}
+		uid := types.UID(fmt.Sprint(slices-1, "-", pods-1))
+		return testing.AllocsPerRun(100, func() {
+			if !report.Of(uid).Reported {
+				t.Fatal("the pod is not found")
+			}
+		})
+	}
+	if alone, full := allocations(1, 1), allocations(14, 8); full > alone {
+		t.Errorf("%v allocations for a pod of a full node, %v for the only one", full, alone)
 	}
 }
