@@ -174,7 +174,7 @@ func (r *reporter) restoreOnRequest() {
 	}
 	r.request = request
 	if request != "" && r.read {
-		r.log.Info("Restoring reports", "request", request)
+		r.log.Info("Received request to restore reports", "request", request)
 		r.schedule(&r.listAt, time.Now())
 	}
 }
