@@ -152,7 +152,8 @@ func TestAgentCannotWriteReportsOfOtherNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := clientOf(t, server, test.config)
-			if err := rejectedWith("an agent can only write the ProbeReports of its own node")(test.do(t.Context(), c)); err != nil {
+			rejected := rejectedWith("an agent can only write the ProbeReports of its own node")
+			if err := rejected(test.do(t.Context(), c)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -189,7 +190,11 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent, _ := clientOf(t, server, unlimited(t, server, node))
-	const owners, finalizers, labels = "metadata.ownerReferences: the agent of node", "metadata.finalizers", "labels and annotations"
+	const (
+		owners     = "metadata.ownerReferences: the agent of node"
+		finalizers = "metadata.finalizers"
+		labels     = "labels and annotations"
+	)
 	edited := func(edit func(*metav1.OwnerReference)) func(*seamarkv1alpha1.ProbeReport) {
 		owner := ownedBy(node)
 		edit(&owner)
@@ -221,9 +226,10 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 			}
 		})
 	}
+	otherOwner := `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "` + other + `", "uid": "1"}]}}`
 	for name, test := range map[string]struct{ patch, want string }{
 		"keep":                 {`{"pods": null}`, ""},
-		"change an owner":      {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "` + other + `", "uid": "1"}]}}`, owners},
+		"change an owner":      {otherOwner, owners},
 		"add a finalizer":      {`{"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}`, finalizers},
 		"remove a finalizer":   {`{"metadata": {"finalizers": null}}`, finalizers},
 		"change a label":       {`{"metadata": {"labels": {"a": "c"}}}`, labels},
@@ -233,7 +239,8 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 	} {
 		t.Run("update: "+name, func(t *testing.T) {
 			t.Parallel()
-			if err := rejectedWith(test.want)(agent.Patch(t.Context(), slice(node, "0"), env.MergePatch(test.patch))); err != nil {
+			err := agent.Patch(t.Context(), slice(node, "0"), env.MergePatch(test.patch))
+			if err := rejectedWith(test.want)(err); err != nil {
 				t.Error(err)
 			}
 		})
@@ -257,7 +264,8 @@ func TestReportPolicyDoesNotDependOnTheCRD(t *testing.T) {
 	}
 	c, _ := clientOf(t, e, mine)
 	for suffix, want := range map[string]string{
-		"0": "", "9999": "", "10000": name, "00": name, "01": name, "a": name, "1.0": name, "1a": name, "0.a": name,
+		"0": "", "9999": "",
+		"10000": name, "00": name, "01": name, "a": name, "1.0": name, "1a": name, "0.a": name,
 	} {
 		if err := rejectedWith(want)(c.Create(t.Context(), slice("a", suffix), client.DryRunAll)); err != nil {
 			t.Errorf("slice %q: %v", suffix, err)
