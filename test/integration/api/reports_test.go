@@ -173,14 +173,25 @@ func reportActions(agent bool) map[string]action {
 	return map[string]action{
 		"list reports":  allowed(list(&seamarkv1alpha1.ProbeReportList{})),
 		"watch reports": as(!agent)(watch(&seamarkv1alpha1.ProbeReportList{})),
-		"create a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			return c.Create(ctx, of(g), client.DryRunAll)
+		"create and update a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			report := of(g)
+			if err := c.Create(ctx, report); err != nil {
+				return err
+			}
+			report.Pods = nil
+			return c.Update(ctx, report)
+		}),
+		"update a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			report := slice(g.pod.Namespace, g.pod.Namespace+".1", 1, "Succeeded")
+			report.ResourceVersion = "1"
+			return client.IgnoreNotFound(c.Update(ctx, report))
 		}),
 		"patch a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
 			return client.IgnoreNotFound(c.Patch(ctx, of(g), env.MergePatch(`{"pods": null}`)))
 		}),
-		"update a slice": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
-			return c.Update(ctx, of(g))
+		"get a report": as(!agent)(func(ctx context.Context, c client.WithWatch, g target) error {
+			report := of(g)
+			return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(report), report))
 		}),
 		"delete a report": allowed(func(ctx context.Context, c client.WithWatch, g target) error {
 			return client.IgnoreNotFound(c.Delete(ctx, of(g)))

@@ -83,6 +83,13 @@ func TestAgentWritesReportsOfItsOwnNode(t *testing.T) {
 				`{"nodeName": "`+node+`", "pods": null, "metadata": {"ownerReferences": null}}`))
 		}
 		if err == nil {
+			err = server.Client.Get(t.Context(), client.ObjectKeyFromObject(report), report)
+		}
+		if err == nil {
+			report.Pods = slice(node, suffix).Pods
+			err = agent.Update(t.Context(), report)
+		}
+		if err == nil {
 			err = agent.Delete(t.Context(), report)
 		}
 		if err != nil {
