@@ -29,7 +29,7 @@ func rgb(hex uint32) color.Color {
 	return color.NRGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 255} //nolint:gosec // Bytes of the number.
 }
 
-// The lines' colors differ for people who do not see red and green alike.
+// The colors of the lines also differ for users who cannot distinguish red and green.
 func lightTheme() theme {
 	return theme{
 		name: "light", back: rgb(0xffffff), text: rgb(0x1f2328), grid: rgb(0xd8dee4),
