@@ -54,15 +54,15 @@ func costRows() []string {
 	return append(rows, growthRow, sliceRow(4), sliceRow(16), wholeRow, bytesRow, bytesAllRow)
 }
 
-// way is one way to report from one node.
+// way is one way to report. All ways have about the same number of pods, on one or several nodes,
+// so that no pod is written so often that the manager limits its writes.
 type way struct {
 	pods, perSlice int
 	// whole reports all states in the status of the NodePodProbe.
 	whole bool
 
-	agent *fixture.Agent
-	uids  []types.UID
-	next  int
+	agents []*fixture.Agent
+	next   int
 	// cpu and bytes are the processor time in ms and the bytes per transition, of each round.
 	cpu, bytes []float64
 }
@@ -126,60 +126,74 @@ func measureCosts(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	return out, err
 }
 
-// podsOf returns how many pods the node of a way has. A quick run has small nodes.
-func (c *costs) podsOf(w *way) int { return harness.Pick(c.run, w.pods, 2) }
+// perNode returns how many pods a node of a way has. A quick run has small nodes.
+func (c *costs) perNode(w *way) int { return harness.Pick(c.run, w.pods, min(w.pods, 6)) }
 
 // setUp creates the nodes and pods of all ways, and reports from all of them.
-func (c *costs) setUp(ctx context.Context, ways []*way) error {
+func (c *costs) setUp(ctx context.Context, ways []*way) (err error) {
 	for _, w := range ways {
-		name := w.name()
-		if err := fixture.Node(ctx, c.server.Client, name); err != nil {
+		if err := fixture.Marker(ctx, c.server.Client, w.name(), nil, 0); err != nil {
 			return err
 		}
-		if err := fixture.Marker(ctx, c.server.Client, name, nil, 0); err != nil {
+		perNode := c.perNode(w)
+		nodes := (harness.Pick(c.run, largest, 6) + perNode - 1) / perNode
+		node := func(i int) string { return fmt.Sprintf("%s-%d", w.name(), i) }
+		for i := range nodes {
+			if err := fixture.Node(ctx, c.server.Client, node(i)); err != nil {
+				return err
+			}
+		}
+		if _, err := fixture.Pods(ctx, c.server.Client, nodes*perNode, func(i int) *corev1.Pod {
+			return fixture.Pod(fmt.Sprintf("%s-5d8f7c9b6d-%05d", w.name(), i), node(i/perNode), w.name(), fmt.Sprintf("10.0.0.%d", i+1))
+		}); err != nil {
 			return err
 		}
-		_, err := fixture.Pods(ctx, c.server.Client, c.podsOf(w), func(i int) *corev1.Pod {
-			return fixture.Pod(fmt.Sprintf("%s-5d8f7c9b6d-%05d", name, i), name, name, fmt.Sprintf("10.0.0.%d", i+1))
-		})
-		if err != nil {
-			return err
-		}
-		plan, err := fixture.Planned(ctx, c.server.Client, name, c.podsOf(w))
-		if err != nil {
-			return err
-		}
-		if w.agent, err = fixture.NewAgent(ctx, c.server, plan, max(w.perSlice, 1)); err != nil {
-			return err
+		for i := range nodes {
+			plan, err := fixture.Planned(ctx, c.server.Client, node(i), perNode)
+			if err != nil {
+				return err
+			}
+			agent, err := fixture.NewAgent(ctx, c.server, plan, max(w.perSlice, 1))
+			if err != nil {
+				return err
+			}
+			w.agents = append(w.agents, agent)
 		}
 	}
-	var err error
 	if c.watch, err = fixture.NewWatch(ctx, c.server.Client); err != nil {
 		return err
 	}
 	for _, w := range ways {
-		var names []string
-		for _, pod := range w.agent.Pods {
-			names = append(names, pod.Name)
-			w.uids = append(w.uids, types.UID(pod.UID))
-			if err := c.bare.Write(ctx, pod.Name, types.UID(pod.UID), "0"); err != nil {
-				return err
-			}
-		}
-		marked := c.watch.Expect(fixture.Mark, fixture.Up, names...)
-		if w.whole {
-			err = w.agent.WriteStatus(ctx)
-		} else {
-			err = w.agent.TakeOver(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := marked(ctx); err != nil {
+		if err := c.start(ctx, w); err != nil {
 			return fmt.Errorf("%s: %w", w.name(), err)
 		}
 	}
 	return nil
+}
+
+// start writes the bare label of all pods and the first report, and waits until they are marked.
+func (c *costs) start(ctx context.Context, w *way) error {
+	var names []string
+	for _, agent := range w.agents {
+		for _, pod := range agent.Pods {
+			names = append(names, pod.Name)
+			if err := c.bare.Write(ctx, pod.Name, types.UID(pod.UID), "0"); err != nil {
+				return err
+			}
+		}
+	}
+	marked := c.watch.Expect(fixture.Mark, fixture.Up, names...)
+	for _, agent := range w.agents {
+		report := agent.TakeOver
+		if w.whole {
+			report = agent.WriteStatus
+		}
+		if err := report(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := marked(ctx)
+	return err
 }
 
 // round measures every way once.
@@ -260,18 +274,27 @@ func (c *costs) window(ctx context.Context, n int, do func(context.Context) erro
 	return busy.Seconds() * 1000 / float64(n), (used.WAL - share*c.idle.WAL) / float64(n), nil
 }
 
+// stride has no common divisor with the numbers of pods, and leads to another slice.
+const stride = 31
+
+// pick returns the next pod and its agent.
+func (w *way) pick() (agent *fixture.Agent, pod int) {
+	perNode := len(w.agents[0].Pods)
+	i := w.next * stride % (perNode * len(w.agents))
+	w.next++
+	return w.agents[i/perNode], i % perNode
+}
+
 // transition changes the state of the next pod and waits until a watch shows the label.
 func (c *costs) transition(ctx context.Context, w *way) error {
-	// Subsequent pods are in different slices.
-	pod := w.next * defaultStride % len(w.agent.Pods)
-	w.next++
-	value := w.agent.Toggle(pod)
-	marked := c.watch.Expect(fixture.Mark, value, w.agent.Pods[pod].Name)
+	agent, pod := w.pick()
+	value := agent.Toggle(pod)
+	marked := c.watch.Expect(fixture.Mark, value, agent.Pods[pod].Name)
 	var err error
 	if w.whole {
-		err = w.agent.WriteStatus(ctx)
+		err = agent.WriteStatus(ctx)
 	} else {
-		err = w.agent.Write(ctx, w.agent.SliceOf(pod))
+		err = agent.Write(ctx, agent.SliceOf(pod))
 	}
 	if err == nil {
 		_, err = marked(ctx)
@@ -279,17 +302,14 @@ func (c *costs) transition(ctx context.Context, w *way) error {
 	return err
 }
 
-// defaultStride has no common divisor with the sizes of the nodes.
-const defaultStride = 37
-
 // bareWrite writes the label of the next pod and waits until a watch shows it.
 func (c *costs) bareWrite(ctx context.Context, w *way) error {
-	pod := w.next * defaultStride % len(w.agent.Pods)
-	w.next++
+	agent, i := w.pick()
+	pod := agent.Pods[i]
 	c.writes++
 	value := fmt.Sprint(c.writes)
-	seen := c.watch.Expect(fixture.BareLabel, value, w.agent.Pods[pod].Name)
-	if err := c.bare.Write(ctx, w.agent.Pods[pod].Name, w.uids[pod], value); err != nil {
+	seen := c.watch.Expect(fixture.BareLabel, value, pod.Name)
+	if err := c.bare.Write(ctx, pod.Name, types.UID(pod.UID), value); err != nil {
 		return err
 	}
 	_, err := seen(ctx)
