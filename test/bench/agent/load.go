@@ -115,7 +115,7 @@ func settled(ctx context.Context, p *harness.Program, probes int, wait time.Dura
 	what := fmt.Sprintf("the agent runs %d probes", probes)
 	err := harness.Until(ctx, what, time.Second, func(ctx context.Context) (bool, error) {
 		n, err := p.Total(ctx, "seamark_agent_planned_probes")
-		return err == nil && n == float64(probes), nil //nolint:nilerr // it has not started yet
+		return err == nil && n == float64(probes), nil
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -111,11 +112,18 @@ func (m measured) output() harness.Output {
 				Name: rowCalls, Value: tcp.others() + web.others(), Budget: harness.AtMost(0),
 				Note: fmt.Sprintf("in %.0f network probes", tcp.network()+web.network()),
 			},
-			{Name: rowExecCall, Value: exec.others() / max(exec.runs[probe.HandlerExec], 1), Budget: harness.AtMost(1)},
+			{Name: rowExecCall, Value: m.callsPerExec(), Budget: harness.AtMost(1)},
 			{Name: rowWrites, Value: m.full.writes, Budget: harness.AtMost(0), Note: fmt.Sprintf("in %.0f s", m.period.Seconds())},
 		},
 		Notes: m.notes(),
 	}
+}
+
+// callsPerExec is rounded: a call can be in progress at either end of the interval.
+func (m measured) callsPerExec() float64 {
+	const digits = 100
+	exec := m.alone[probe.HandlerExec]
+	return math.Round(exec.others()/max(exec.runs[probe.HandlerExec], 1)*digits) / digits
 }
 
 // alike returns the row of the only kind of probes.
