@@ -45,7 +45,7 @@ type replaced struct {
 
 // measureReplace replaces pods one by one on a node of each size, without and with the manager.
 func measureReplace(ctx context.Context, r *harness.Run) (harness.Output, error) {
-	sizes, rounds := harness.Pick(r, []int{3, 30, 60, 110}, []int{3, 6}), harness.Pick(r, 40, 2)
+	sizes, rounds := harness.Pick(r, []int{3, 30, 110}, []int{3, 6}), harness.Pick(r, 25, 2)
 	bare, with := make([]replaced, len(sizes)), make([]replaced, len(sizes))
 	var profiles []harness.Profile
 	for i, size := range sizes {
@@ -105,7 +105,11 @@ func replaceOutput(sizes []int, rounds int, bare, with []replaced, profiles []ha
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowReplaceWrites, Value: with[last].writes, Floor: with[0].writes, FloorName: small, Budget: harness.AtMost(2)},
-			{Name: rowReplaceCPU, Value: with[last].cpu, Unit: "ms", Floor: with[0].cpu, FloorName: small, Budget: harness.RatioAtMost(1.5)},
+			{
+				Name: rowReplaceCPU, Value: with[last].cpu, Unit: "ms", Floor: with[0].cpu, FloorName: small, Budget: harness.RatioAtMost(1.5),
+				Note: "A plan is one object, the `NodePodProbe` of OpenKruise, and the API server decodes, validates and encodes all of it in each write. " +
+					"A JSON patch of the changed pods alone saves a tenth. Plans in slices, as reports are, would be independent of the number of pods.",
+			},
 			{Name: rowReplaceOwn, Value: own(last), Unit: "ms", Floor: own(0), FloorName: small},
 		},
 		Charts: []harness.Chart{{
@@ -154,7 +158,7 @@ func (p *replacer) measure(ctx context.Context, rounds int) (replaced, error) {
 	if err := p.replace(ctx); err != nil {
 		return replaced{}, err
 	}
-	idle, err := p.counted(ctx, func() error { return harness.Idle(ctx, harness.Pick(p.run, 10*time.Second, time.Second)) })
+	idle, err := p.counted(ctx, func() error { return harness.Idle(ctx, harness.Pick(p.run, 8*time.Second, time.Second)) })
 	if err != nil {
 		return replaced{}, err
 	}
