@@ -77,7 +77,7 @@ func (m *model) oneTransition() {
 // FuzzModel checks that every state is in exactly one slice with its newest value, whatever
 // fails or is changed, that a pod keeps its place, and that nothing is written needlessly.
 func FuzzModel(f *testing.F) {
-	for seed := range uint64(120) {
+	for seed := range uint64(60) {
 		f.Add(seed, uint8(seed))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) {
