@@ -73,9 +73,8 @@ func (l Ledger) Adopt(stored []Slice) Ledger {
 // Wrote returns the ledger after a write of a slice. The other slices are not affected, so
 // slices can be written in parallel and some may fail.
 func (l Ledger) Wrote(now time.Time, w Write) Ledger {
-	l.stored, l.unsure, l.settled = maps.Clone(l.stored), maps.Clone(l.unsure), maps.Clone(l.settled)
+	l.stored, l.unsure = maps.Clone(l.stored), maps.Clone(l.unsure)
 	delete(l.unsure, w.Number)
-	delete(l.settled, w.Number)
 	if w.Delete {
 		delete(l.stored, w.Number)
 		l.empty = maps.Clone(l.empty)

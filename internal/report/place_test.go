@@ -298,6 +298,23 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
+// TestChangeBackAfterLostResponse checks that a message that has changed back is written if the
+// changed one may be stored.
+func TestChangeBackAfterLostResponse(t *testing.T) {
+	before := podReport("a", entry("m#p", succeeded, "before", 0, 0))
+	ledger := report.Ledger{}.Wrote(at(0), create(before))
+	states := report.States{key(t, "a", "m#p"): known(succeeded, "after", 1, 0)}
+	lost := report.Decide(at(1), onePlan(), ledger, states)
+	states[key(t, "a", "m#p")] = known(succeeded, "before", 2, 0)
+	ledger, d := wrote(at(2), onePlan(), lost.Ledger, states)
+	if diff := cmp.Diff([]report.Write{write(before)}, d.Writes); diff != "" || len(lost.Writes) != 1 {
+		t.Errorf("%d writes before, then (-want +got):\n%s", len(lost.Writes), diff)
+	}
+	if again := report.Decide(at(2), onePlan(), ledger, states); len(again.Writes) > 0 {
+		t.Errorf("writes again %v", summary(again.Writes))
+	}
+}
+
 // TestCopy checks that the copy contains the planned pods in the order of the plan.
 func TestCopy(t *testing.T) {
 	b := podReport("b", entry("m#gone", failed, "", 0, 0), entry("m#p", succeeded, "ok", 0, 0))
