@@ -145,11 +145,12 @@ func (k *statusKeeper) Reported(plan report.Plan, ledger report.Ledger, all bool
 	}
 }
 
-// found records a status that this agent did not write. If it contains states, they are kept up
-// to date for a while.
+// found records a status that this agent did not write. If it contains states, or was written by
+// an agent that reports in the status, it contains a copy of the states for a while.
 func (k *statusKeeper) found(now time.Time, object *v1alpha1.NodePodProbe) {
-	k.written, k.stored, k.version = object.Status, &object.Status, object.ResourceVersion
-	if len(object.Status.PodProbeStatuses) > 0 {
+	status := &object.Status
+	k.written, k.stored, k.version = *status, status, object.ResourceVersion
+	if len(status.PodProbeStatuses) > 0 || status.ObservedGeneration > 0 && !status.ProbeReports {
 		k.mirrorUntil = now.Add(mirrorFor + rand.N(mirrorJitter))
 	}
 }

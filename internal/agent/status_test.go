@@ -37,6 +37,14 @@ func legacyPlan() *v1alpha1.NodePodProbe {
 	return object
 }
 
+// emptyLegacyPlan returns an object on which an earlier release has reported that no probe has a
+// result yet.
+func emptyLegacyPlan() *v1alpha1.NodePodProbe {
+	object := nodePlan()
+	object.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, Pods: 1, Probes: 3}
+	return object
+}
+
 func TestStatus(t *testing.T) {
 	cases := map[string]struct {
 		object *v1alpha1.NodePodProbe
@@ -146,6 +154,19 @@ func TestStatus(t *testing.T) {
 			want: []string{
 				"20ms wrote node.0: m#p=Failed()", "30ms status 1: m#p=Failed()",
 				"1m0.02s wrote node.0: m#p=Succeeded(ok)", "1m0.02s event m#p Succeeded", "1m0.03s status 1: m#p=Succeeded(ok)",
+			},
+		},
+		"takeover without states": {
+			object: emptyLegacyPlan(),
+			play: func(h *harness) {
+				h.putInForce()
+				pass(time.Minute)
+				h.observeStored()
+				h.transition("p", succeeded, "ok")
+				pass(time.Minute)
+			},
+			want: []string{
+				"0s status 1:", "1m0s wrote node.0: m#p=Succeeded(ok)", "1m0s event m#p Succeeded", "1m0s status 1: m#p=Succeeded(ok)",
 			},
 		},
 		"takeover without slices": {
