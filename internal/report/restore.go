@@ -44,8 +44,9 @@ func isState(s v1alpha1.ProbeState) bool {
 }
 
 // Copy returns the reported states and errors of the planned pods, in the order of the plan,
-// for NodePodProbe.status. It has at most MaxCopyBytes: if they exceed it, errors are left out
-// and messages are shortened, and the namespaces share what the states leave.
+// for NodePodProbe.status. If they exceed MaxCopyBytes, errors are left out and messages are
+// shortened, and the namespaces share what the states leave. The states are always copied: they
+// can be stored together with the plan (see plan.Fit).
 func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
 	var copied []v1alpha1.PodProbeStatus
 	free, errBytes, messages := MaxCopyBytes-restBytes, 0, lengths{}
