@@ -43,6 +43,7 @@ func newCommand() *cobra.Command {
 }
 
 func run(ctx context.Context, program command.Program, line *config.Agent, c *v1alpha1.AgentConfiguration) error {
+	adapt := adaptProcessors()
 	log := logging.New(os.Stderr, c.Logging).WithValues("node", line.NodeName)
 	cfg, err := program.Start(log, line.Kubeconfig, c)
 	if err != nil {
@@ -67,7 +68,7 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	a, err := agent.New(agent.Options{
 		NodeName: line.NodeName, Config: cfg, Runtime: runtime, Version: version,
 		ExecConcurrency: int(c.ExecConcurrency), ReportInterval: c.ReportInterval.Duration, MirrorStatus: c.MirrorStatus,
-		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log,
+		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log, Planned: adapt,
 	})
 	if err != nil {
 		return err

@@ -60,6 +60,8 @@ type Options struct {
 	// Profiles serves net/http/pprof at /debug/pprof/. It is optional. Profiles can contain
 	// confidential data, so it should listen on loopback. The agent closes it.
 	Profiles net.Listener
+	// Planned receives how many runs of probes per second each new plan has. It is optional.
+	Planned func(runsPerSecond float64)
 	// Log is the agent's logger. Its values include the node.
 	Log logr.Logger
 }
@@ -128,7 +130,7 @@ func New(options Options) (*Agent, error) {
 	a.containers = newContainers(a.worker)
 	a.follower = &follower{
 		watched: a.watched, runner: a.worker, containers: a.containers, report: a.reporter, status: a.status,
-		listed: a.reporter.listed, log: options.Log.WithName("plan"),
+		listed: a.reporter.listed, planned: options.Planned, log: options.Log.WithName("plan"),
 	}
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))

@@ -61,6 +61,8 @@ type follower struct {
 	report     planReporter
 	status     planObserver
 	log        logr.Logger
+	// planned receives the runs per second of each plan. It may be nil.
+	planned func(runsPerSecond float64)
 
 	// listed is closed when the reporter knows the states that an earlier agent reported. No
 	// plan is put in force earlier. It is nil afterwards.
@@ -144,6 +146,9 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	f.logPlan(plan, len(tasks), problems)
 	f.plan, f.problems = plan, problems
 	f.probes.Store(int64(len(tasks)))
+	if f.planned != nil {
+		f.planned(loadOf(tasks))
+	}
 	forget := f.containers.Follow(plan.Pods)
 	defer forget()
 	f.runner.SetPlan(tasks, func() {
@@ -263,3 +268,12 @@ func (w *watched) Replace(objects []any, _ string) error {
 
 // Resync does nothing.
 func (w *watched) Resync() error { return nil }
+
+// loadOf returns how many runs per second the tasks have.
+func loadOf(tasks []worker.Task) float64 {
+	load := 0.0
+	for i := range tasks {
+		load += 1 / tasks[i].Policy.Period.Seconds()
+	}
+	return load
+}

@@ -249,3 +249,15 @@ func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 		t.Errorf("log = %v, want one line", lines)
 	}
 }
+
+func TestLoadOfEachPlanIsPassedOn(t *testing.T) {
+	r := &recorder{start: time.Now()}
+	var loads []float64
+	f := &follower{runner: r, containers: r, report: r, status: ignored{}, planned: func(load float64) { loads = append(loads, load) }}
+	f.put(planned("a", 1, "m#p"))
+	f.put(planned("a", 2, "m#p", "m#q"))
+	f.put(nil)
+	if diff := cmp.Diff([]float64{0.1, 0.2, 0}, loads); diff != "" {
+		t.Errorf("runs per second (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,52 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestProcessors(t *testing.T) {
+	cases := map[string]struct {
+		load float64
+		most int
+		want int
+	}{
+		"no probes":              {0, 8, 1},
+		"110 pods, three probes": {143, 8, 1},
+		"many probes":            {1000, 8, 5},
+		"more than the machine":  {5000, 8, 8},
+		"one processor":          {5000, 1, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := processors(tc.load, tc.most); got != tc.want {
+				t.Errorf("processors = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAdaptProcessors checks that the number follows the plan in both directions, and that the
+// environment takes precedence.
+func TestAdaptProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(3)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	t.Setenv("GOMAXPROCS", "")
+	adapt := adaptProcessors()
+	for _, step := range []struct {
+		load float64
+		want int
+	}{{0, 1}, {300, 2}, {5000, 3}, {10, 1}} {
+		adapt(step.load)
+		if got := runtime.GOMAXPROCS(0); got != step.want {
+			t.Errorf("GOMAXPROCS with %v runs per second = %d, want %d", step.load, got, step.want)
+		}
+	}
+	t.Setenv("GOMAXPROCS", "2")
+	if adaptProcessors() != nil {
+		t.Error("the agent changes GOMAXPROCS although the environment sets it")
+	}
+}
