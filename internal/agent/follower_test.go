@@ -261,3 +261,67 @@ func TestLoadOfEachPlanIsPassedOn(t *testing.T) {
 		t.Errorf("runs per second (-want +got):\n%s", diff)
 	}
 }
+
+// TestPlanWaitsForReportedStates checks that no plan is put in force before the states that an
+// earlier agent reported are known, and that only the newest one is then.
+func TestPlanWaitsForReportedStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		listed := make(chan struct{})
+		f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}, listed: listed}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.run(ctx)
+		}()
+		for generation := range int64(3) {
+			pass(time.Second)
+			f.watched.set(planned("a", generation+1, "m#p"))
+		}
+		pass(time.Minute)
+		if f.synced.Load() {
+			t.Error("the agent is ready before the reported states are known")
+		}
+		object := planned("a", 4, "m#p")
+		object.Status = statusOf("m#p", failed)
+		f.watched.set(object)
+		pass(time.Second)
+		close(listed)
+		pass(time.Minute)
+		cancel()
+		<-done
+		if diff := cmp.Diff([]string{"1m4s run m#pFailed", "1m4s in force: a/4"}, r.log); diff != "" || !f.synced.Load() {
+			t.Errorf("ready: %t, calls (-want +got):\n%s", f.synced.Load(), diff)
+		}
+	})
+}
+
+// TestPlanAfterAbsenceRestoresStates checks that the plan of an object that returns after the grace
+// period starts from the reported states.
+func TestPlanAfterAbsenceRestoresStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.run(ctx)
+		}()
+		f.watched.set(planned("a", 1, "m#p"))
+		pass(time.Second)
+		f.watched.set(nil)
+		pass(time.Minute)
+		object := planned("b", 1, "m#p")
+		object.Status = statusOf("m#p", failed)
+		f.watched.set(object)
+		pass(time.Second)
+		cancel()
+		<-done
+		want := []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing", "1m1s run m#pFailed", "1m1s in force: b/1"}
+		if diff := cmp.Diff(want, r.log); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
