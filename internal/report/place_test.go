@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/streak"
 )
 
 func TestNames(t *testing.T) {
@@ -330,5 +331,26 @@ func TestCopy(t *testing.T) {
 	}
 	if size := encodedSize(t, ledger.Copy(planOf())); size > len("null") {
 		t.Errorf("the copy of an empty plan has %d bytes", size)
+	}
+}
+
+// TestCopyLeavesOutErrors checks that the states of a large node can be copied.
+func TestCopyLeavesOutErrors(t *testing.T) {
+	plan, states := report.Plan{Generation: 1}, report.States{}
+	largePlan(t, &plan, states, "games", 250, 8, "ok")
+	for key, state := range states {
+		state.Problem = streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
+		states[key] = state
+	}
+	ledger, _ := wrote(at(10), plan, report.Ledger{}, states)
+	copied, reported := ledger.Copy(plan), 0
+	for _, pod := range copied {
+		reported += len(pod.ProbeStates)
+	}
+	if size := encodedSize(t, copied); size > report.MaxCopyBytes || reported != 2000 {
+		t.Errorf("%d states in %d bytes, want 2000 in at most %d", reported, size, report.MaxCopyBytes)
+	}
+	if ledger.Errors(plan, cannotRun) == 0 {
+		t.Error("no errors are reported")
 	}
 }
