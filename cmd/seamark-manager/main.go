@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -30,6 +31,11 @@ var version = "unknown"
 // namespaceFile contains the namespace of the pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// gcPercent is the value of GOGC if the environment does not set it. Most of the manager's memory
+// are its caches, which garbage collections do not shrink: with half the usual garbage, the manager
+// takes three quarters of the memory, and a fifth more processor time per mark.
+const gcPercent = 50
+
 func main() { os.Exit(command.Execute(newCommand())) }
 
 func newCommand() *cobra.Command {
@@ -48,6 +54,9 @@ func newCommand() *cobra.Command {
 }
 
 func run(ctx context.Context, program command.Program, line *config.Manager, c *v1alpha1.ManagerConfiguration) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	logger := logging.New(os.Stderr, c.Logging)
 	ctrllog.SetLogger(logger)
 	cfg, err := program.Start(logger, line.Kubeconfig, c)

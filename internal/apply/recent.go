@@ -48,14 +48,35 @@ func (r *Recent[K, V]) Unseen(key K, uid types.UID, cached string) (V, bool) {
 			return last.value, true
 		}
 	}
-	delete(r.writes, key)
+	r.remove(key)
 	var none V
 	return none, false
+}
+
+// Seen forgets the write of the object if the cached object, which has the UID and the resource
+// version, is not older. Unseen does so too, but later if the object is queued.
+func (r *Recent[K, V]) Seen(key K, uid types.UID, cached string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, found := r.writes[key]
+	if !found || last.uid != uid {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached, last.resourceVersion); err == nil && order >= 0 {
+		r.remove(key)
+	}
 }
 
 // Forget forgets the last write of the object.
 func (r *Recent[K, V]) Forget(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.writes, key)
+	r.remove(key)
+}
+
+// remove requires the lock. It replaces an empty map, because maps keep their memory.
+func (r *Recent[K, V]) remove(key K) {
+	if delete(r.writes, key); len(r.writes) == 0 {
+		r.writes = make(map[K]write[V])
+	}
 }

@@ -48,3 +48,27 @@ func TestRecentForget(t *testing.T) {
 		t.Error("unseen after Forget, want it forgotten")
 	}
 }
+
+func TestRecentSeen(t *testing.T) {
+	cases := map[string]struct {
+		uid    types.UID
+		cached string
+		unseen bool
+	}{
+		"older cache":              {uid: "a", cached: "99", unseen: true},
+		"cache with the write":     {uid: "a", cached: "100"},
+		"cache with a later write": {uid: "a", cached: "1000"},
+		"late event of another":    {uid: "b", cached: "1000", unseen: true},
+		"invalid resource version": {uid: "a", cached: "x", unseen: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			recent := apply.NewRecent[string, int]()
+			recent.Wrote("pod", "a", "100", 7)
+			recent.Seen("pod", tc.uid, tc.cached)
+			if _, unseen := recent.Unseen("pod", "a", "90"); unseen != tc.unseen {
+				t.Errorf("unseen %t, want %t", unseen, tc.unseen)
+			}
+		})
+	}
+}

@@ -169,7 +169,8 @@ func (t *PodTrimmer) trimContainers(containers []corev1.Container, keep func(*co
 // trimConditions keeps the conditions that are marks, and whether the pod is initialized. If
 // providers probe pods, it also keeps all conditions that a provider may write.
 func (t *PodTrimmer) trimConditions(pod *corev1.Pod, owned mark.Marks) []corev1.PodCondition {
-	var trimmed []corev1.PodCondition
+	var room [8]corev1.PodCondition
+	trimmed := room[:0]
 	var key []byte
 	alike := true
 	for i := range pod.Status.Conditions {
@@ -186,10 +187,14 @@ func (t *PodTrimmer) trimConditions(pod *corev1.Pod, owned mark.Marks) []corev1.
 			key = appendString(key, c.Status)
 		}
 	}
-	if trimmed == nil || !alike {
-		return slices.Clip(trimmed)
+	if len(trimmed) == 0 {
+		return nil
 	}
-	return t.conditions.share(key, slices.Clip(trimmed))
+	trimmed = append(make([]corev1.PodCondition, 0, len(trimmed)), trimmed...)
+	if !alike {
+		return trimmed
+	}
+	return t.conditions.share(key, trimmed)
 }
 
 // trimManagedFields keeps the entries that marks depend on, without their times.

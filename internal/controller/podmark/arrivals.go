@@ -34,6 +34,9 @@ func (a *arrivals) take(pod types.NamespacedName) (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at, found := a.at[pod]
-	delete(a.at, pod)
+	if delete(a.at, pod); found && len(a.at) == 0 {
+		// Maps keep their memory.
+		a.at = make(map[types.NamespacedName]time.Time)
+	}
 	return at, found
 }

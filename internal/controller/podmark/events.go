@@ -116,6 +116,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if e.ObjectOld.UID != e.ObjectNew.UID {
 				r.forget(key)
 			}
+			r.recent.Seen(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
 			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {

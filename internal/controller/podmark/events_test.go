@@ -86,6 +86,23 @@ func TestInitialReports(t *testing.T) {
 	}
 }
 
+// In a burst, the reconcile that follows a write is queued behind all other pods.
+func TestWriteIsForgottenWhenTheCacheHasIt(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	for version, want := range map[string]bool{"6": true, "7": false, "8": false} {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer q.ShutDown()
+		r := reconciler(t, &recorded{})
+		r.recent.Wrote(key, "uid-a", "7", nil)
+		before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
+		before.ResourceVersion, after.ResourceVersion = "5", version
+		r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: before, ObjectNew: after}, q)
+		if _, unseen := r.recent.Unseen(key, "uid-a", "5"); unseen != want {
+			t.Errorf("cache with version %s: write of version 7 is remembered: %t, want %t", version, unseen, want)
+		}
+	}
+}
+
 // A deletion is handled while a reconcile of the pod runs, which then remembers the pod again.
 func TestDeletedPodIsForgotten(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}

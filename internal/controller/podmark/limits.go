@@ -108,4 +108,8 @@ func (l *limits) sweep(now time.Time) {
 			delete(l.by, pod)
 		}
 	}
+	if len(l.by) == 0 {
+		// Maps keep their memory.
+		l.by = make(map[types.NamespacedName]*podLimit)
+	}
 }
