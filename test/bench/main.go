@@ -141,7 +141,7 @@ func runAll(ctx context.Context, o options, records page.Records, machine page.M
 			continue
 		}
 		fmt.Printf("%stook %.0f s\n\n", page.Table(out.Results), time.Since(start).Seconds())
-		records[m.Name] = page.Record{Machine: machine, Output: out, Quick: o.quick}
+		records[m.Name] = page.Record{Machine: machine, Output: out}
 		if err := records.Save(o.data); err != nil {
 			failures = append(failures, err)
 		}

@@ -52,6 +52,21 @@ func imageName(c harness.Chart, t theme) string {
 
 // paint returns the SVG picture of a chart. The same chart gives the same bytes.
 func paint(c harness.Chart, t theme) ([]byte, error) {
+	p, err := newPlot(c, t)
+	if err != nil {
+		return nil, err
+	}
+	canvas := vgsvg.New(620, 340)
+	p.Draw(draw.Crop(draw.New(canvas), 10, -16, 8, -10))
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, fmt.Errorf("write picture: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// newPlot lays out a chart.
+func newPlot(c harness.Chart, t theme) (*plot.Plot, error) {
 	p := plot.New()
 	sans := func(style *draw.TextStyle, size vg.Length) {
 		style.Font.Variant, style.Font.Size, style.Color = font.Variant("Sans"), size, t.text
@@ -67,6 +82,7 @@ func paint(c harness.Chart, t theme) ([]byte, error) {
 	p.X.Label.Text, p.Y.Label.Text = c.X, c.Y
 	sans(&p.Legend.TextStyle, 10)
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs = true, true, 10, -4
+	p.Legend.Padding = 2
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = t.grid, t.grid
 	p.Add(grid)
@@ -91,13 +107,7 @@ func paint(c harness.Chart, t theme) ([]byte, error) {
 		p.Legend.Add(s.Label, line, dots)
 	}
 	scale(p, c)
-	canvas := vgsvg.New(620, 340)
-	p.Draw(draw.New(canvas))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, fmt.Errorf("write picture: %w", err)
-	}
-	return out.Bytes(), nil
+	return p, nil
 }
 
 // scale sets the ranges of the axes. Linear axes start at 0 and leave room for the legend.

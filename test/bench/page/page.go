@@ -24,8 +24,6 @@ type Record struct {
 	// Machine is where and when the measure ran.
 	Machine Machine        `json:"machine"`
 	Output  harness.Output `json:"output"`
-	// Quick says that the sizes were small. The page does not show such values.
-	Quick bool `json:"quick,omitempty"`
 }
 
 // Records are the results by the names of the measures.
