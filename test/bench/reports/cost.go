@@ -74,6 +74,15 @@ func (w *way) name() string {
 	return fmt.Sprintf("slices-%d-%d", w.perSlice, w.pods)
 }
 
+// ways returns all ways that are measured.
+func ways() []*way {
+	var out []*way
+	for _, n := range sizes() {
+		out = append(out, &way{pods: n, perSlice: defaultSlice}, &way{pods: n, whole: true})
+	}
+	return append(out, &way{pods: largest, perSlice: 4}, &way{pods: largest, perSlice: 16})
+}
+
 // costs measures the API server's processor time per transition.
 type costs struct {
 	run    *harness.Run
@@ -101,11 +110,7 @@ func measureCosts(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	if c.bare, err = fixture.NewBare(ctx, server); err != nil {
 		return harness.Output{}, err
 	}
-	var ways []*way
-	for _, n := range sizes() {
-		ways = append(ways, &way{pods: n, perSlice: defaultSlice}, &way{pods: n, whole: true})
-	}
-	ways = append(ways, &way{pods: largest, perSlice: 4}, &way{pods: largest, perSlice: 16})
+	ways := ways()
 	if err := c.setUp(ctx, ways); err != nil {
 		return harness.Output{}, err
 	}
