@@ -20,7 +20,7 @@ type loss struct {
 	value string
 	// version is the resource version of the deletion or change.
 	version string
-	// pods are those that a deleted ProbeReport had. The loss matters if one of them is planned. A
+	// pods are those that were deleted or removed. The loss matters if one of them is planned. A
 	// change always matters, and has none.
 	pods []seamarkv1alpha1.PodReport
 }
@@ -36,6 +36,14 @@ func deletion(slice *seamarkv1alpha1.ProbeReport) loss {
 // change returns the loss of a ProbeReport that another client changed.
 func change(slice *seamarkv1alpha1.ProbeReport) loss {
 	return loss{value: slice.Name + "/" + slice.ResourceVersion, version: slice.ResourceVersion}
+}
+
+// removal returns the loss of a ProbeReport from which another client removed the pods. A removed
+// field has no owner, but agents write no ProbeReport without pods.
+func removal(before, after *seamarkv1alpha1.ProbeReport) loss {
+	lost := change(after)
+	lost.pods = before.Pods
+	return lost
 }
 
 // losses remembers the last loss of each node until the agent is asked to restore its ProbeReports.

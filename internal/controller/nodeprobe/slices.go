@@ -43,9 +43,12 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			if view.ChangedByOthers(e.ObjectNew) &&
-				(!view.ChangedByOthers(e.ObjectOld) || !equality.Semantic.DeepEqual(e.ObjectOld.Pods, e.ObjectNew.Pods)) {
-				r.lose(q, e.ObjectNew.NodeName, change(e.ObjectNew))
+			switch before, after := e.ObjectOld, e.ObjectNew; {
+			case view.ChangedByOthers(after) &&
+				(!view.ChangedByOthers(before) || !equality.Semantic.DeepEqual(before.Pods, after.Pods)):
+				r.lose(q, after.NodeName, change(after))
+			case len(before.Pods) > 0 && len(after.Pods) == 0:
+				r.lose(q, after.NodeName, removal(before, after))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {

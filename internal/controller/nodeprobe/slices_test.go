@@ -76,7 +76,9 @@ func TestLostReports(t *testing.T) {
 		"changed except for the pods": {
 			cached: plan(asked("node-1.0/4")), updated: reports{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5", "a"), "kubectl-edit")},
 		},
-		"changed by the agent":     {cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5"), "seamark-agent")}},
+		"changed by the agent":     {cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5", "b"), "seamark-agent")}},
+		"pods removed":             {cached: plan(unchanged), updated: reports{slice("4", "a"), slice("5")}, want: []string{"restore node-1: node-1.0/5"}},
+		"unplanned pods removed":   {cached: plan(unchanged), updated: reports{slice("4", "b"), slice("5")}},
 		"changed before the start": {cached: plan(unchanged), initial: reports{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"}},
 		"already asked":            {cached: plan(asked("node-1.0/5")), initial: reports{changedBy(slice("5"), "kubectl-edit")}},
 		"several": {

@@ -26,13 +26,16 @@ func upToDate(status *v1alpha1.NodePodProbeStatus) { status.ProbeReports = true 
 func TestTakeoverAndRollback(t *testing.T) {
 	w := newWorld(t, shared)
 	w.node("moved")
+	var planned []string
 	for i := range maxPods + 2 {
-		w.pod(fmt.Sprint("pod-", i), "moved")
+		name := fmt.Sprint("pod-", i)
+		w.pod(name, "moved")
+		planned = append(planned, name+"/web#p")
 	}
 	last := fmt.Sprint("pod-", maxPods+1)
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").
 		Label(succeeded, "healthy", "true").Label(failed, "healthy", "false").Condition("game.io/healthy")))
-	w.matched("web", maxPods+2)
+	w.planned("moved", planned...)
 	healthy := []string{"label healthy=true", "condition game.io/healthy=True"}
 	sick := []string{"label healthy=false", "condition game.io/healthy=False"}
 	good, bad := states{"web#p": succeeded}, states{"web#p": failed}
@@ -117,12 +120,17 @@ func TestLostReports(t *testing.T) {
 	before, err = w.env.Requests(t.Context())
 	w.must(err)
 	slice = w.slices("lost")[0]
-	w.must(w.client.Patch(t.Context(), &slice, env.MergePatch(`{"pods":[]}`), client.FieldOwner("kubectl-edit")))
+	w.must(w.client.Patch(t.Context(), &slice, env.MergePatch(`{"pods":[{"namespace":"ns","name":"b","uid":"c"}]}`), client.FieldOwner("kubectl-edit")))
 	w.asked("lost", "lost.0/"+slice.ResourceVersion)
 	w.unchanged("a", "label healthy=true")
 	if writes := w.writes(before); writes["PATCH nodepodprobes/ 200"] != 1 {
 		t.Errorf("writes %v after a change, want one of the NodePodProbe", writes)
 	}
+
+	w.report("lost", good)
+	w.must(w.client.Patch(t.Context(), &slice, env.MergePatch(`{"pods":null}`), client.FieldOwner("kubectl-edit")))
+	w.asked("lost", "lost.0/"+slice.ResourceVersion)
+	w.unchanged("a", "label healthy=true")
 
 	// Neither a restart nor another change of the plan repeats the request while the agent is down.
 	stop()
