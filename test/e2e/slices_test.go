@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,7 +155,9 @@ func (s *suite) mirrored() bool {
 	return slices.ContainsFunc(plans.Items, func(plan appsv1alpha1.NodePodProbe) bool { return len(plan.Status.PodProbeStatuses) > 0 })
 }
 
-// contents returns the pods of all slices that have a pod of the test, by the name of the slice.
+// contents returns the test's pods in all slices that have one, by the name of the slice. It omits
+// lastProbeTime, which a slice that is written again may have from a later run, and the order of the
+// pods.
 func (s *suite) contents(ctx context.Context) (map[string]string, error) {
 	found, err := s.slicesOf(ctx)
 	if err != nil {
@@ -163,7 +166,14 @@ func (s *suite) contents(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	for _, ofPod := range found {
 		for _, slice := range ofPod {
-			all[slice.Name] = fmt.Sprintf("%+v", own(slice.Pods, s.Namespace))
+			pods := own(slice.DeepCopy().Pods, s.Namespace)
+			slices.SortFunc(pods, func(a, b seamarkv1alpha1.PodReport) int { return strings.Compare(a.Name, b.Name) })
+			for i := range pods {
+				for j := range pods[i].Probes {
+					pods[i].Probes[j].LastProbeTime = metav1.Time{}
+				}
+			}
+			all[slice.Name] = fmt.Sprintf("%+v", pods)
 		}
 	}
 	return all, nil
