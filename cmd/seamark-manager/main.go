@@ -32,8 +32,9 @@ var version = "unknown"
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // gcPercent is the value of GOGC if the environment does not set it. Most of the manager's memory
-// are its caches, which garbage collections do not shrink: with half the usual garbage, the manager
-// takes three quarters of the memory, and a fifth more processor time per mark.
+// is its caches, which garbage collections do not shrink, so that a heap that grows by half instead
+// of doubling saves up to a quarter of a large heap. Collections take a fifth of the processor time
+// per mark instead of a seventh.
 const gcPercent = 50
 
 func main() { os.Exit(command.Execute(newCommand())) }
