@@ -19,6 +19,7 @@ import (
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -115,7 +116,7 @@ func (f *fleet) oneWritePerTransition() {
 // restartWritesNothing replaces all agents while no state changes.
 func (f *fleet) restartWritesNothing() {
 	f.Helper()
-	before, w := f.versions(), f.watchWrites()
+	before, w := f.markedAt(), f.watchWrites()
 	f.kill("seamark-agent")
 	f.Eventually("an agent runs again", func(context.Context) error {
 		if len(processes(f, program("seamark-agent"))) == 0 {
@@ -128,13 +129,13 @@ func (f *fleet) restartWritesNothing() {
 	if written, statuses := f.take(w); len(written)+len(statuses) > 0 {
 		f.Errorf("a restart of the agents wrote the reports %q and the statuses of %q", written, statuses)
 	}
-	f.notWritten(before)
+	f.notMarked(before)
 }
 
 // deletedSliceIsRestored deletes one slice, and then all slices of the node.
 func (f *fleet) deletedSliceIsRestored() {
 	f.Helper()
-	before, versions := f.reports(), f.versions()
+	before, times := f.reports(), f.markedAt()
 	_, slice, err := f.reportOf(f.Context(), f.pods[0])
 	cluster.Must(f, err)
 	cluster.Must(f, f.Client.Delete(f.Context(), slice))
@@ -143,12 +144,34 @@ func (f *fleet) deletedSliceIsRestored() {
 	f.restored("all deleted slices are restored", before)
 	<-time.After(settleReports)
 	f.restored("the slices stay", before)
-	f.notWritten(versions)
+	f.notMarked(times)
 
 	name := f.pods[1]
 	f.good[name] = !f.good[name]
 	f.exec(name, map[bool]string{true: "touch /tmp/ok", false: "rm /tmp/ok"}[f.good[name]])
 	f.settled()
+}
+
+// markedAt returns when Seamark wrote each pod. Other programs, such as the kubelet, write pods too.
+func (f *fleet) markedAt() map[string]string {
+	f.Helper()
+	times := map[string]string{}
+	for _, name := range f.pods {
+		if entry := mark.Entry(f.getPod(name).ManagedFields); entry != nil {
+			times[name] = entry.Time.String()
+		}
+	}
+	return times
+}
+
+// notMarked checks that Seamark has written no pod since before.
+func (f *fleet) notMarked(before map[string]string) {
+	f.Helper()
+	for name, now := range f.markedAt() {
+		if now != before[name] {
+			f.Errorf("the marks of pod %s were written at %s although no state changed, before at %s", name, now, before[name])
+		}
+	}
 }
 
 // reports returns the contents of the slices.
@@ -163,14 +186,14 @@ func (f *fleet) reports() map[string]string {
 // a wrong state.
 func (f *fleet) editedSliceIsRepaired() {
 	f.Helper()
-	before, versions := f.reports(), f.versions()
+	before, times := f.reports(), f.markedAt()
 	name := f.pods[0]
 	f.editSlice(name, func(slice *seamarkv1alpha1.ProbeReport) {
 		slice.Pods = slices.DeleteFunc(slice.Pods, func(p seamarkv1alpha1.PodReport) bool { return p.Namespace == f.Namespace && p.Name == name })
 	})
 	f.restored("the missing entry is repaired", before)
 	<-time.After(settleReports)
-	f.notWritten(versions)
+	f.notMarked(times)
 
 	f.editSlice(name, func(slice *seamarkv1alpha1.ProbeReport) {
 		for i, p := range slice.Pods {
