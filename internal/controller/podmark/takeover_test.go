@@ -178,7 +178,7 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 	type slices = []*seamarkv1alpha1.ProbeReport
 	old, late := stateSince(failed, 10), stateSince(succeeded, 20)
 	other := inStatus(false, late)
-	other.Status.PodProbeStatuses[0].UID = "uid-b"
+	other.Status.PodProbeStatuses[0].Name, other.Status.PodProbeStatuses[0].UID = "b", "uid-b"
 	moves := map[string]struct {
 		move
 		marked bool
