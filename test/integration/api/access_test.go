@@ -315,7 +315,7 @@ func agentActions() map[string]action {
 		"update a plan": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Update(ctx, g.plan.DeepCopy())
 		}),
-		"update a report": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
+		"update a plan's status": forbidden(func(ctx context.Context, c client.WithWatch, g target) error {
 			return c.Status().Update(ctx, g.plan.DeepCopy())
 		}),
 		"create a plan": forbidden(func(ctx context.Context, c client.WithWatch, _ target) error {
