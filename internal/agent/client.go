@@ -31,7 +31,7 @@ const (
 	slicesResource = "probereports"
 
 	// fieldManager is the owner of what the agent writes, in managedFields.
-	fieldManager = "seamark-agent"
+	fieldManager = v1alpha1.AgentFieldManager
 
 	// metadataOnly requests the metadata of an object as the answer to a write, so that the
 	// API server does not send back what the agent has just sent.
