@@ -16,9 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="In force",type=integer,JSONPath=`.status.observedGeneration`,description="Generation of the plan that the agent is running."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// NodePodProbe contains the plan of one node's probes and the states that the node's agent
-// reports. It is named after the Node, which owns it. It is read-only for users: only Seamark
-// writes it.
+// NodePodProbe contains the plan of one node's probes and which plan the node's agent is
+// running. The agent reports the states in ProbeReports (seamark.dev). It is named after the
+// Node, which owns it. It is read-only for users: only Seamark writes it.
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -29,7 +29,7 @@ type NodePodProbe struct {
 	// +optional
 	Spec NodePodProbeSpec `json:"spec,omitempty"`
 
-	// status is the report of the node's agent.
+	// status describes the plan that the node's agent is running.
 	// +optional
 	Status NodePodProbeStatus `json:"status,omitempty"`
 }
@@ -110,7 +110,7 @@ type ContainerProbe struct {
 	Plan string `json:"plan,omitempty"`
 }
 
-// NodePodProbeStatus is the report of one node's agent.
+// NodePodProbeStatus describes the plan that the node's agent is running.
 type NodePodProbeStatus struct {
 	// observedGeneration is the metadata.generation of the plan that the agent is running.
 	// Added by Seamark.
