@@ -53,7 +53,7 @@ const (
 	// limits the messages, and a pod whose states alone exceed it has a slice of its own.
 	MaxBytes = 48 << 10
 
-	// EmptyDelay is how long a slice without planned pods is kept, in case that it is used
+	// EmptyDelay is how long a slice without planned pods is kept, in case it is used
 	// again.
 	EmptyDelay = 10 * time.Minute
 )
