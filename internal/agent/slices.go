@@ -141,8 +141,8 @@ func (c *nodeClient) version(name string) string {
 	return c.versions[name]
 }
 
-// setVersion records the resourceVersion of a slice, unless an update would remove what others
-// have added to it, which an agent may not.
+// setVersion records the resourceVersion of a slice, unless an update would remove what others,
+// such as mutating webhooks, have added to it.
 func (c *nodeClient) setVersion(name string, stored *metav1.ObjectMeta) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
