@@ -82,9 +82,10 @@ func (r *Reconciler) lacksAgent(ctx context.Context, name string) bool {
 }
 
 // restore asks the agent to restore its ProbeReports if one was lost since it was last asked. It
-// does not ask an agent that reports in the status, which does not read them.
+// does not ask an agent that reports in the status, which does not read them. If the NodePodProbe is
+// gone, the loss is remembered until there is another one.
 func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
-	if npp == nil {
+	if npp == nil || npp.DeletionTimestamp != nil {
 		return nil
 	}
 	lost, found := r.losses.of(npp.Name)
@@ -92,8 +93,13 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 		return nil
 	}
 	asked := npp.Annotations[v1alpha1.RestoreReportsAnnotationKey] == lost.value
-	if !asked && lost.matters(npp) && npp.DeletionTimestamp == nil && !mark.InStatus(npp) {
-		if err := r.Slices.Restore(ctx, npp, lost.value); err != nil && !errors.Is(err, apply.ErrGone) {
+	if !asked && lost.matters(npp) && !mark.InStatus(npp) {
+		err := r.Slices.Restore(ctx, npp, lost.value)
+		switch {
+		case errors.Is(err, apply.ErrGone):
+			// The deletion enqueues the node again.
+			return nil
+		case err != nil:
 			return err
 		}
 		log.FromContext(ctx).V(logging.Writes).Info("Asked the agent to restore its ProbeReports", "lost", lost.value)

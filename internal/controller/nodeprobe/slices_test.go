@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -88,7 +89,7 @@ func TestLostReports(t *testing.T) {
 		},
 		"NodePodProbe is gone": {
 			cached: plan(unchanged), deleted: reports{slice("5", "a")}, err: apply.ErrGone,
-			want: []string{"restore node-1: node-1.0/slice"},
+			want: []string{"restore node-1: node-1.0/slice", "restore node-1: node-1.0/slice"},
 		},
 		"write fails": {
 			cached: plan(unchanged), deleted: reports{slice("5", "a")}, err: errors.New("no answer"),
@@ -130,35 +131,55 @@ func TestLostReports(t *testing.T) {
 	}
 }
 
-// TestReportsLostWithTheirPlan deletes a ProbeReport while there is no NodePodProbe. The agent is asked
-// when there is one, if it plans a pod of the ProbeReport.
+// TestReportsLostWithTheirPlan deletes a ProbeReport while the NodePodProbe is deleted too. The agent
+// is asked when there is another one, if it plans a pod of the ProbeReport.
 func TestReportsLostWithTheirPlan(t *testing.T) {
-	for pod, want := range map[string][]string{"a": {"restore node-1: node-1.0/last"}, "b": nil} {
-		t.Run("ProbeReport of pod "+pod, func(t *testing.T) {
-			calls := &recorded{}
-			r, _ := reconciler(t, calls, []client.Object{node("node-1", "u")}, nil)
+	planned := func() *v1alpha1.NodePodProbe {
+		return nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
+	}
+	deleting := planned()
+	deleting.Finalizers, deleting.DeletionTimestamp = []string{"foregroundDeletion"}, &metav1.Time{Time: time.Unix(1, 0)}
+	restored := []string{"restore node-1: node-1.0/last"}
+	for name, tc := range map[string]struct {
+		pod string
+		// cached is the NodePodProbe in the cache, if any.
+		cached *v1alpha1.NodePodProbe
+		want   []string
+	}{
+		"deleted before":                      {pod: "a", want: restored},
+		"deleted before, pod of another plan": {pod: "b"},
+		"being deleted":                       {pod: "a", cached: deleting, want: restored},
+		"deletion is not in the cache":        {pod: "a", cached: planned(), want: restored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, cached := &recorded{err: apply.ErrGone}, []client.Object{node("node-1", "u")}
+			if tc.cached != nil {
+				cached = append(cached, tc.cached)
+			} else {
+				calls.err = nil
+			}
+			r, _ := reconciler(t, calls, cached, nil)
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
-			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("5", pod)}, q)
-			last := slice("6", "c")
+			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("5", tc.pod)}, q)
+			last := slice("6", tc.pod)
 			last.UID = "last"
 			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: last}, q)
-			npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
 			clear(r.bursts.open)
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
-			created, _ := reconciler(t, calls, []client.Object{node("node-1", "u"), npp}, nil)
+			created, _ := reconciler(t, calls, []client.Object{node("node-1", "u"), planned()}, nil)
 			r.Reader.Client = created.Reader.Client
-			calls.calls = nil
+			calls.calls, calls.err = nil, nil
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), request); err != nil {
 					t.Fatal(err)
 				}
 			}
 			asked := slices.DeleteFunc(calls.calls, func(call string) bool { return !strings.HasPrefix(call, "restore") })
-			if diff := cmp.Diff(want, asked, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, asked, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("requests to the agent (-want +got):\n%s", diff)
 			}
 		})
