@@ -127,7 +127,8 @@ type NodePodProbeStatus struct {
 	Probes int32 `json:"probes,omitempty"`
 
 	// probeReports reports whether the agent reports in ProbeReports (seamark.dev). If it is
-	// true, podProbeStatuses has no effect. Added by Seamark.
+	// true, podProbeStatuses applies only to pods whose ProbeReport is missing or older.
+	// Added by Seamark.
 	// +optional
 	ProbeReports bool `json:"probeReports,omitempty"`
 

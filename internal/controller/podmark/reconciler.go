@@ -38,7 +38,7 @@ type Pods interface {
 
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Reader reads pods, markers, nodes and NodePodProbes from the cache.
+	// Reader reads pods, markers, nodes, NodePodProbes and ProbeReports from the cache.
 	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
