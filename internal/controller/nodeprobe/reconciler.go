@@ -115,14 +115,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The deletion enqueues the node again.
 		return reconcile.Result{}, r.delete(ctx, npp)
 	}
-	if err := r.restore(ctx, npp); err != nil {
-		return reconcile.Result{}, err
-	}
+	// The plan does not wait for lost reports.
+	notRestored := r.restore(ctx, npp)
 	spec, pods, err := r.compile(ctx, node.Name)
 	if err != nil {
+		return reconcile.Result{}, errors.Join(notRestored, err)
+	}
+	result, err := r.fit(ctx, node, npp, spec, pods)
+	if err = errors.Join(notRestored, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	return r.fit(ctx, node, npp, spec, pods)
+	return result, nil
 }
 
 // forget removes what is remembered of a node without a plan.

@@ -186,6 +186,21 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 	}
 }
 
+// The pod in the plan is gone, which markers that are being deleted may wait for.
+func TestPlanIsWrittenAlthoughTheRequestToTheAgentFails(t *testing.T) {
+	failing, plans := &recorded{err: errors.New("no answer")}, &recorded{}
+	npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
+	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), npp}, nil)
+	r.Slices = failing
+	r.losses.note("node-1", deletion(slice("5", "a")))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); !errors.Is(err, failing.err) {
+		t.Errorf("error %v, want %v", err, failing.err)
+	}
+	if diff := cmp.Diff([]string{"replace node-1"}, plans.calls); diff != "" {
+		t.Errorf("writes of plans (-want +got):\n%s", diff)
+	}
+}
+
 // TestReportsOfNodesWithoutAgent checks that a ProbeReport enqueues its node only if the node may have
 // no agent.
 func TestReportsOfNodesWithoutAgent(t *testing.T) {
