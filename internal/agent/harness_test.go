@@ -264,6 +264,14 @@ func (h *harness) putInForce() {
 	h.status.InForce(object)
 }
 
+// replan puts the next plan in force.
+func (h *harness) replan(generation int64, pods []v1alpha1.PodProbe) {
+	h.edit(func(object *v1alpha1.NodePodProbe) { object.Generation, object.Spec.PodProbes = generation, pods })
+	h.observeStored()
+	h.InForce(h.object)
+	h.status.InForce(h.object)
+}
+
 // observeStored passes the stored object to the reporter and the keeper of the status.
 func (h *harness) observeStored() {
 	var object *v1alpha1.NodePodProbe

@@ -18,6 +18,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -155,13 +156,51 @@ func (r *reporter) podName(uid types.UID) (types.NamespacedName, bool) {
 func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	previous := r.plan
 	r.plan = planOf(object)
 	if object == nil {
 		return
 	}
+	r.startOver(previous)
 	r.uid = object.UID
 	r.own(object)
 	r.wakeBy(time.Now())
+}
+
+// startOver gives an empty state to the probes that the previous plan lacks and that have no state
+// yet. A pod that is planned again may still have its entry of the last time, which is out of
+// date. A plan that follows no other starts from the reported states.
+func (r *reporter) startOver(previous report.Plan) {
+	if previous.Generation == 0 {
+		return
+	}
+	// Without the container, because a probe that moves to another container is not new.
+	type probe struct {
+		uid types.UID
+		id  probeid.ID
+	}
+	known := map[probe]bool{}
+	for _, key := range keysOf(previous) {
+		known[probe{uid: key.PodUID, id: key.ID}] = true
+	}
+	for _, key := range keysOf(r.plan) {
+		if _, found := r.states[key]; !found && !known[probe{uid: key.PodUID, id: key.ID}] {
+			r.states[key] = streak.State{}
+		}
+	}
+}
+
+// keysOf returns the keys of the planned probes with a valid name.
+func keysOf(plan report.Plan) []probeid.Key {
+	var keys []probeid.Key
+	for i := range plan.Pods {
+		for j := range plan.Pods[i].Probes {
+			if key, err := probeid.KeyOf(&plan.Pods[i], &plan.Pods[i].Probes[j]); err == nil {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 // Observe receives the object that is stored on the API server. If there is none, the

@@ -1,0 +1,43 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPodReturnsToPlan checks that an entry of a pod that was not planned meanwhile is removed
+// before the first result: its state is out of date.
+func TestPodReturnsToPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nodePlan())
+		h.putInForce()
+		pass(time.Second)
+		h.transition("p", succeeded, "ok")
+		pass(time.Second)
+		pods := h.object.Spec.PodProbes
+		h.replan(2, nil)
+		h.ProbeGone(keyOf("p"))
+		pass(time.Minute)
+		h.replan(3, pods)
+		pass(time.Second)
+		h.transition("p", failed, "no")
+		pass(time.Second)
+		h.stop()
+		want := []string{
+			"0s status 1:",
+			"1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
+			"3s status 2:",
+			"1m2s wrote node.0:",
+			"1m3s wrote node.0: m#p=Failed(no)", "1m3s event m#p Failed", "1m3s status 3:",
+		}
+		if diff := cmp.Diff(want, statusLast(h.log)); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
