@@ -144,11 +144,11 @@ type Point struct {
 	Y float64 `json:"y"`
 }
 
-// Percentile returns the value below which the share p of the values is, 0 < p <= 1. It sorts
-// values, of which there must be at least one.
+// Percentile returns the value below which the share p of the values is, 0 < p <= 1. There must be
+// at least one value.
 func Percentile(values []float64, p float64) float64 {
-	slices.Sort(values)
-	return values[min(len(values)-1, int(math.Ceil(p*float64(len(values))))-1)]
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(math.Ceil(p*float64(len(sorted))))-1)]
 }
 
 // Mean returns the mean of repeated measurements and its relative standard error. Of a single

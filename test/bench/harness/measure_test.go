@@ -6,6 +6,7 @@ package harness
 import (
 	"math"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,9 @@ func TestPercentile(t *testing.T) {
 		if got := Percentile(values, p); got != want {
 			t.Errorf("Percentile(%v) = %v, want %v", p, got, want)
 		}
+	}
+	if want := []float64{5, 1, 4, 2, 3}; !slices.Equal(values, want) {
+		t.Errorf("the values are now in the order %v, want %v", values, want)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -231,10 +230,10 @@ func latencyOutput(took, bare, busy []float64) harness.Output {
 	row := func(name string, values []float64, p, limit float64) harness.Result {
 		// The quantile's noise is that of its two halves.
 		half := len(values) / 2
-		first, second := harness.Percentile(slices.Clone(values[:half]), p), harness.Percentile(slices.Clone(values[half:]), p)
+		first, second := harness.Percentile(values[:half], p), harness.Percentile(values[half:], p)
 		r := harness.Result{
-			Name: name, Value: harness.Percentile(slices.Clone(values), p), Unit: "ms", Noise: math.Abs(first-second) / (first + second),
-			Floor: harness.Percentile(slices.Clone(bare), p), FloorName: bareWriteName,
+			Name: name, Value: harness.Percentile(values, p), Unit: "ms", Noise: math.Abs(first-second) / (first + second),
+			Floor: harness.Percentile(bare, p), FloorName: bareWriteName,
 		}
 		if limit > 0 {
 			r.Budget = harness.RatioAtMost(limit)
