@@ -124,9 +124,7 @@ type Chart struct {
 	Title string `json:"title"`
 	X     string `json:"x"`
 	Y     string `json:"y"`
-	// LogX and LogY select logarithmic axes.
-	LogX   bool     `json:"logX,omitempty"`
-	LogY   bool     `json:"logY,omitempty"`
+	// Series are the curves.
 	Series []Series `json:"series"`
 }
 

@@ -106,22 +106,8 @@ func newPlot(c harness.Chart, t theme) (*plot.Plot, error) {
 		p.Add(line, dots)
 		p.Legend.Add(s.Label, line, dots)
 	}
-	scale(p, c)
+	// The axes start at 0 and leave room for the legend.
+	p.X.Min, p.Y.Min = 0, 0
+	p.Y.Max *= 1.25
 	return p, nil
-}
-
-// scale sets the ranges of the axes. Linear axes start at 0 and leave room for the legend.
-func scale(p *plot.Plot, c harness.Chart) {
-	if c.LogX {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	} else {
-		p.X.Min = 0
-	}
-	if c.LogY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Y.Max *= 4
-	} else {
-		p.Y.Min = 0
-		p.Y.Max *= 1.25
-	}
 }
