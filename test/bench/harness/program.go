@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -92,7 +91,6 @@ func (r *Run) start(name string, config *rest.Config, args ...string) (*Program,
 	if err := p.run(); err != nil {
 		return nil, err
 	}
-	p.pid = p.command.Process.Pid
 	r.OnEnd(p.Stop)
 	return p, nil
 }
@@ -109,6 +107,7 @@ func (p *Program) run() error {
 	if err := p.command.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
+	p.pid = p.command.Process.Pid
 	return nil
 }
 
@@ -121,12 +120,16 @@ func (p *Program) Restart() error {
 	return p.run()
 }
 
+// stopTimeout is how long a program may take to stop before it is killed.
+const stopTimeout = time.Minute
+
 // Stop ends the program and waits. It may be called again.
 func (p *Program) Stop() error {
 	if p.command.ProcessState != nil {
 		return nil
 	}
 	_ = p.command.Process.Signal(syscall.SIGTERM)
+	defer time.AfterFunc(stopTimeout, func() { _ = p.command.Process.Kill() }).Stop()
 	var exit *exec.ExitError
 	if err := p.command.Wait(); err != nil && !errors.As(err, &exit) {
 		return fmt.Errorf("stop %s: %w", p.name, err)
@@ -158,15 +161,6 @@ func (p *Program) Usage() (Usage, error) {
 		return Usage{}, fmt.Errorf("read processor time of %s: %w", p.name, err)
 	}
 	return Usage{RSS: status.VmRSS, Peak: status.VmHWM, Anonymous: status.RssAnon, CPU: seconds(stat.CPUTime())}, nil
-}
-
-// ResetPeak sets the maximum memory to the current memory.
-func (p *Program) ResetPeak() error {
-	path := filepath.Join("/proc", strconv.Itoa(p.pid), "clear_refs")
-	if err := os.WriteFile(path, []byte("5"), 0o200); err != nil {
-		return fmt.Errorf("reset peak memory of %s: %w", p.name, err)
-	}
-	return nil
 }
 
 // Families reads the program's own metrics.
