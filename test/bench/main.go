@@ -138,10 +138,13 @@ func runAll(ctx context.Context, o options, records page.Records, machine page.M
 		if err != nil {
 			fmt.Printf("failed after %.0f s: %v\n\n", time.Since(start).Seconds(), err)
 			failures = append(failures, err)
-			continue
+		} else {
+			fmt.Printf("%stook %.0f s\n\n", page.Table(out.Results), time.Since(start).Seconds())
 		}
-		fmt.Printf("%stook %.0f s\n\n", page.Table(out.Results), time.Since(start).Seconds())
-		records[m.Name] = page.Record{Machine: machine, Output: out}
+		if ctx.Err() != nil {
+			break
+		}
+		records.Add(m.Name, machine, out, err != nil)
 		if err := records.Save(o.data); err != nil {
 			failures = append(failures, err)
 		}

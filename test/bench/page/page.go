@@ -24,7 +24,12 @@ type Record struct {
 	// Machine is where and when the measure ran.
 	Machine Machine        `json:"machine"`
 	Output  harness.Output `json:"output"`
+	// Failed is the date of a later run that failed, or empty.
+	Failed string `json:"failed,omitempty"`
 }
+
+// measured reports whether the record has results.
+func (r Record) measured() bool { return len(r.Output.Results) > 0 }
 
 // Records are the results by the names of the measures.
 type Records map[string]Record
@@ -43,6 +48,17 @@ func Load(path string) (Records, error) {
 		return nil, fmt.Errorf("parse results %s: %w", path, err)
 	}
 	return records, nil
+}
+
+// Add records a run of the measure. If it failed, the earlier results stay.
+func (r Records) Add(measure string, machine Machine, output harness.Output, failed bool) {
+	if failed {
+		record := r[measure]
+		record.Failed = machine.Date
+		r[measure] = record
+		return
+	}
+	r[measure] = Record{Machine: machine, Output: output}
 }
 
 // Save writes the results.
@@ -92,7 +108,7 @@ func Render(page []byte, measures []harness.Measure, records Records) (Files, er
 		if !has {
 			continue
 		}
-		blocks[m.Name] = measureBlock(record.Output)
+		blocks[m.Name] = measureBlock(record)
 		for _, chart := range record.Output.Charts {
 			for _, theme := range themes() {
 				picture, err := paint(chart, theme)

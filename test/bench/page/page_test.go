@@ -42,7 +42,7 @@ func TestRenderFillsBlocks(t *testing.T) {
 	text := string(files[Name])
 	for _, want := range []string{
 		"text\n", "| 2 × cpu, 24 GiB | abc |", "kept",
-		"| latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |",
+		"| reports/example: latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |",
 		"| writes | 0 |  |  |  | at most 0 | yes |",
 		"srcset=\"images/performance-example-dark.svg\"", "| API server | storage 60 % |", "A note.",
 	} {
@@ -63,6 +63,40 @@ func TestRenderFillsBlocks(t *testing.T) {
 	for _, name := range []string{"images/performance-example-light.svg", "images/performance-example-dark.svg"} {
 		if !strings.Contains(string(files[name]), "Seamark") {
 			t.Errorf("%s has no legend", name)
+		}
+	}
+}
+
+func TestRenderNamesFailedAndMissingMeasures(t *testing.T) {
+	m, record := example()
+	failed, missing, other := m, m, m
+	failed.Name, missing.Name, other.Name = "reports/failed", "reports/missing", "reports/other"
+	records := Records{m.Name: record}
+	later := record.Machine
+	record.Machine.Date, later.Date = "2026-01-01", "2026-01-02"
+	records.Add(m.Name, record.Machine, record.Output, false)
+	records.Add(m.Name, later, harness.Output{}, true)
+	records.Add(failed.Name, later, harness.Output{}, true)
+	records.Add(other.Name, later, harness.Output{}, true)
+	records.Add(other.Name, later, record.Output, false)
+	measures := []harness.Measure{m, failed, missing, other}
+	var text strings.Builder
+	for _, name := range []string{"machine", "summary", m.Name, failed.Name, missing.Name, other.Name} {
+		text.WriteString("<!-- generated: " + name + " -->\n<!-- end -->\n")
+	}
+	files, err := Render([]byte(text.String()), measures, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(files[Name])
+	for _, want := range []string{
+		"abc | 2026-01-01 | `reports/example` |\n", "abc | 2026-01-02 | `reports/other` |\n",
+		"\nFailed in the last run: `reports/example`, `reports/failed`.\n", "\nNot measured: `reports/missing`.\n",
+		"-->\n**This measure failed on 2026-01-02.** The results are those of 2026-01-01.\n",
+		"-->\n**This measure failed on 2026-01-02.**\n<!-- end -->",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("page has no %q:\n%s", want, got)
 		}
 	}
 }

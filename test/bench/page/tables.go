@@ -112,22 +112,44 @@ func markdownTable(head []string, rows [][]string) string {
 	return out
 }
 
-// summaryBlock lists all values with a budget.
+// summaryBlock lists all values with a budget, and the measures that have failed or have no results.
 func summaryBlock(measures []harness.Measure, records Records) string {
 	var results []harness.Result
 	for _, m := range measures {
 		for _, r := range records[m.Name].Output.Results {
 			if r.Budget != nil {
+				r.Name = m.Name + ": " + r.Name
 				results = append(results, r)
 			}
 		}
 	}
-	return Table(results)
+	list := func(title string, include func(Record) bool) string {
+		var names []string
+		for _, m := range measures {
+			if include(records[m.Name]) {
+				names = append(names, "`"+m.Name+"`")
+			}
+		}
+		if len(names) == 0 {
+			return ""
+		}
+		return "\n" + wrap(title+": "+strings.Join(names, ", ")+".", "")
+	}
+	return Table(results) + list("Failed in the last run", func(r Record) bool { return r.Failed != "" }) +
+		list("Not measured", func(r Record) bool { return !r.measured() && r.Failed == "" })
 }
 
 // measureBlock shows the results of one measure: pictures, table, notes and profiles.
-func measureBlock(o harness.Output) string {
+func measureBlock(record Record) string {
 	var out strings.Builder
+	o := record.Output
+	if record.Failed != "" {
+		fmt.Fprintf(&out, "**This measure failed on %s.**", record.Failed)
+		if record.measured() {
+			fmt.Fprintf(&out, " The results are those of %s.", record.Machine.Date)
+		}
+		out.WriteString("\n\n")
+	}
 	for _, c := range o.Charts {
 		fmt.Fprintf(&out, "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"%s\">\n  <img alt=\"%s\" src=\"%s\">\n</picture>\n\n",
 			imageName(c, darkTheme()), c.Title, imageName(c, lightTheme()))
@@ -157,21 +179,32 @@ func measureBlock(o harness.Output) string {
 	return out.String()
 }
 
-// machineBlock describes the machines of all records. Usually it is one.
+// machineBlock describes the machines, commits and dates of all records. Usually it is one row;
+// otherwise, each names its measures.
 func machineBlock(measures []harness.Measure, records Records) string {
 	var machines []Machine
+	names := map[Machine][]string{}
 	for _, m := range measures {
-		if record, has := records[m.Name]; has && !slices.Contains(machines, record.Machine) {
+		record := records[m.Name]
+		if !record.measured() {
+			continue
+		}
+		if !slices.Contains(machines, record.Machine) {
 			machines = append(machines, record.Machine)
 		}
+		names[record.Machine] = append(names[record.Machine], "`"+m.Name+"`")
 	}
 	var rows [][]string
 	for _, m := range machines {
+		measured := ""
+		if len(machines) > 1 {
+			measured = strings.Join(names[m], ", ")
+		}
 		rows = append(rows, []string{
-			fmt.Sprintf("%d × %s, %s", m.Cores, m.CPU, m.Memory), m.Kernel, m.Kubernetes, m.Etcd, m.Go, m.Commit, m.Date,
+			fmt.Sprintf("%d × %s, %s", m.Cores, m.CPU, m.Memory), m.Kernel, m.Kubernetes, m.Etcd, m.Go, m.Commit, m.Date, measured,
 		})
 	}
-	return markdownTable([]string{"machine", "kernel", "Kubernetes", "etcd", "Go", "commit", "date"}, rows)
+	return markdownTable([]string{"machine", "kernel", "Kubernetes", "etcd", "Go", "commit", "date", "measures"}, rows)
 }
 
 // wrap breaks a paragraph into lines of at most 100 characters.
