@@ -50,7 +50,7 @@ func measureReplace(ctx context.Context, r *harness.Run) (harness.Output, error)
 	var profiles []harness.Profile
 	for i, size := range sizes {
 		var err error
-		bare[i], with[i], profiles, err = measureNode(ctx, r, size, rounds)
+		bare[i], with[i], profiles, err = measureNode(ctx, r, size, rounds, i == len(sizes)-1)
 		if err != nil {
 			return harness.Output{}, fmt.Errorf("%d pods: %w", size, err)
 		}
@@ -59,8 +59,9 @@ func measureReplace(ctx context.Context, r *harness.Run) (harness.Output, error)
 	return replaceOutput(sizes, rounds, bare, with, profiles), nil
 }
 
-// measureNode replaces pods of one node, without and then with the manager.
-func measureNode(ctx context.Context, r *harness.Run, size, rounds int) (bare, with replaced, profiles []harness.Profile, err error) {
+// measureNode replaces pods of one node, without and then with the manager, and records profiles if
+// they are wanted.
+func measureNode(ctx context.Context, r *harness.Run, size, rounds int, profiled bool) (bare, with replaced, profiles []harness.Profile, err error) {
 	inner := r.Nested()
 	defer func() { err = errors.Join(err, inner.End()) }()
 	c, err := newCluster(ctx, inner, 1, size, func(int) string { return "all" })
@@ -85,7 +86,7 @@ func measureNode(ctx context.Context, r *harness.Run, size, rounds int) (bare, w
 	if err := errors.Join(p.planned(ctx), p.follow(ctx)); err != nil {
 		return bare, with, nil, err
 	}
-	if with, err = p.measure(ctx, rounds); err != nil {
+	if with, err = p.measure(ctx, rounds); err != nil || !profiled {
 		return bare, with, nil, err
 	}
 	profiles, err = c.Profiled(ctx, harness.Pick(r, 15*time.Second, time.Second), map[string]*harness.Program{"seamark-manager": manager}, p.replace)

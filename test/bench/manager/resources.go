@@ -84,8 +84,9 @@ type resources struct {
 
 func measureResources(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	var all []resources
-	for _, pods := range harness.Pick(r, []int{3_000, 10_000, 30_000}, []int{60, 120, 240}) {
-		used, err := measureSize(ctx, r, pods)
+	sizes := harness.Pick(r, []int{3_000, 10_000, 30_000}, []int{60, 120, 240})
+	for i, pods := range sizes {
+		used, err := measureSize(ctx, r, pods, i == len(sizes)-1)
 		if err != nil {
 			return harness.Output{}, fmt.Errorf("%d pods: %w", pods, err)
 		}
@@ -94,8 +95,9 @@ func measureResources(ctx context.Context, r *harness.Run) (harness.Output, erro
 	return resourcesOutput(all), nil
 }
 
-// measureSize runs all stages with a number of pods, 30 per node.
-func measureSize(ctx context.Context, r *harness.Run, pods int) (out resources, err error) {
+// measureSize runs all stages with a number of pods, 30 per node, and records profiles if they are
+// wanted.
+func measureSize(ctx context.Context, r *harness.Run, pods int, profiled bool) (out resources, err error) {
 	out = resources{pods: pods, nodes: max(1, pods/30)}
 	// Each size has its own server, which stops before the next one starts.
 	inner := r.Nested()
@@ -115,7 +117,7 @@ func measureSize(ctx context.Context, r *harness.Run, pods int) (out resources, 
 		return out, err
 	}
 	idle := func(ctx context.Context) error {
-		return harness.Idle(ctx, harness.Pick(r, 20*time.Second, time.Second))
+		return harness.Idle(ctx, harness.Pick(r, 10*time.Second, time.Second))
 	}
 	for _, s := range []struct {
 		name string
@@ -131,9 +133,11 @@ func measureSize(ctx context.Context, r *harness.Run, pods int) (out resources, 
 			return out, err
 		}
 	}
-	out.profiles, err = c.Profiled(ctx, harness.Pick(r, 15*time.Second, time.Second), map[string]*harness.Program{"seamark-manager": manager}, a.report)
-	if err != nil {
-		return out, err
+	if profiled {
+		out.profiles, err = c.Profiled(ctx, harness.Pick(r, 15*time.Second, time.Second), map[string]*harness.Program{"seamark-manager": manager}, a.report)
+		if err != nil {
+			return out, err
+		}
 	}
 	if err := manager.Stop(); err != nil {
 		return out, err
