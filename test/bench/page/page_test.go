@@ -21,7 +21,7 @@ func example() (harness.Measure, Record) {
 				{Name: "latency", Value: 21.234, Unit: "ms", Floor: 7, FloorName: "one write", Budget: harness.RatioAtMost(3), Noise: 0.034},
 				{Name: "writes", Value: 0, Budget: harness.AtMost(0)},
 			},
-			Charts: []harness.Chart{{Name: "example", Title: "Latency", X: "pods", Y: "ms", Series: []harness.Series{
+			Charts: []harness.Chart{{Name: "example", Title: "Answer of a container changes until a watch shows the label", X: "pods", Y: "ms", Series: []harness.Series{
 				{Label: "Seamark", Points: []harness.Point{{X: 3, Y: 10}, {X: 110, Y: 21}}},
 				{Label: "floor", Dashed: true, Points: []harness.Point{{X: 3, Y: 7}, {X: 110, Y: 7}}},
 			}}},
@@ -48,6 +48,11 @@ func TestRenderFillsBlocks(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page has no %q:\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if len(line) > 101 && !strings.HasPrefix(line, "|") {
+			t.Errorf("line has more than 100 characters: %s", line)
 		}
 	}
 	if strings.Contains(text, "old") {

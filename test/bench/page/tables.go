@@ -151,7 +151,7 @@ func measureBlock(record Record) string {
 		out.WriteString("\n\n")
 	}
 	for _, c := range o.Charts {
-		fmt.Fprintf(&out, "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"%s\">\n  <img alt=\"%s\" src=\"%s\">\n</picture>\n\n",
+		fmt.Fprintf(&out, "<picture>\n  <source media=\"(prefers-color-scheme: dark)\"\n    srcset=\"%s\">\n  <img alt=\"%s\"\n    src=\"%s\">\n</picture>\n\n",
 			imageName(c, darkTheme()), c.Title, imageName(c, lightTheme()))
 	}
 	out.WriteString(Table(o.Results))
