@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	idleRow    = "writes per hour without a change"
+	idleRow    = "writes without a change"
 	restartRow = "writes of a restart of the manager and the agent"
 )
 
@@ -45,7 +45,7 @@ func measureIdle(ctx context.Context, r *harness.Run) (harness.Output, error) {
 		return harness.Output{}, err
 	}
 	period := harness.Pick(r, 50*time.Second, 3*time.Second)
-	first, err := count(ctx, server, func() error { return harness.Idle(ctx, period) })
+	first, err := count(ctx, server, func() error { return l.idle(ctx, period) })
 	if err != nil {
 		return harness.Output{}, err
 	}
@@ -53,17 +53,17 @@ func measureIdle(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	if err != nil {
 		return harness.Output{}, err
 	}
-	second, err := count(ctx, server, func() error { return harness.Idle(ctx, period) })
+	second, err := count(ctx, server, func() error { return l.idle(ctx, period) })
 	if err != nil {
 		return harness.Output{}, err
 	}
 	idle := first.Count(ours) + second.Count(ours)
 	return harness.Output{
 		Results: []harness.Result{
-			{Name: idleRow, Value: float64(idle) * time.Hour.Seconds() / (2 * period).Seconds(), Budget: harness.AtMost(0), Note: listed(first, second)},
+			{Name: idleRow, Value: float64(idle), Budget: harness.AtMost(0), Note: listed(first, second)},
 			{Name: restartRow, Value: float64(restart.Count(ours)), Budget: harness.AtMost(0), Note: listed(restart)},
 		},
-		Notes: []string{fmt.Sprintf("Extrapolated from %.0f s before and %.0f s after the restarts, with %d pods that are probed every second.",
+		Notes: []string{fmt.Sprintf("Counted for %.0f s before and %.0f s after the restarts, with %d pods that are probed every second.",
 			period.Seconds(), period.Seconds(), n)},
 	}, nil
 }
@@ -88,12 +88,42 @@ func count(ctx context.Context, server *harness.Server, work func() error) (env.
 	return after.Since(before).Requests, nil
 }
 
+// idle waits, and returns an error if the programs do not run or the agent does not probe: they
+// would not write either.
+func (l *latencies) idle(ctx context.Context, period time.Duration) error {
+	const runs = "seamark_agent_probes_total"
+	before, err := l.agent.Total(ctx, runs)
+	if err != nil {
+		return err
+	}
+	if err := harness.Idle(ctx, period); err != nil {
+		return err
+	}
+	after, err := l.agent.Total(ctx, runs)
+	if err != nil {
+		return err
+	}
+	if n := after - before; n < float64(len(l.pods)) {
+		return fmt.Errorf("the agent ran %.0f probes of %d pods in %s, want at least one of each pod", n, len(l.pods), period)
+	}
+	_, err = l.manager.Families(ctx)
+	return err
+}
+
 // restart starts the agent and the manager again and waits until they have settled.
 func (l *latencies) restart(ctx context.Context) error {
 	for _, p := range []*harness.Program{l.agent, l.manager} {
 		if err := p.Restart(); err != nil {
 			return err
 		}
+	}
+	err := harness.Until(ctx, "the restarted programs run", 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		planned, ofAgent := l.agent.Total(ctx, "seamark_agent_planned_probes")
+		_, ofManager := l.manager.Families(ctx)
+		return ofAgent == nil && ofManager == nil && planned == float64(len(l.pods)), nil
+	})
+	if err != nil {
+		return err
 	}
 	return harness.Idle(ctx, harness.Pick(l.run, 15*time.Second, 2*time.Second))
 }
