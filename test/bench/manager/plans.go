@@ -69,6 +69,10 @@ func measurePlans(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	if err != nil {
 		return harness.Output{}, err
 	}
+	profiles, err := c.Profiled(ctx, harness.Pick(r, 10*time.Second, time.Second), map[string]*harness.Program{"seamark-manager": manager}, c.editMarker)
+	if err != nil {
+		return harness.Output{}, err
+	}
 	if err := manager.Stop(); err != nil {
 		return harness.Output{}, err
 	}
@@ -78,7 +82,7 @@ func measurePlans(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	}
 	requests := after.Since(before).Requests
 	conflicts := requests.Conflicts("podprobemarkers") + requests.Conflicts("nodepodprobes")
-	return harness.Output{Results: []harness.Result{
+	return harness.Output{Profiles: profiles, Results: []harness.Result{
 		{
 			Name: rowPlansTime, Value: took.Seconds(), Unit: "s", Floor: bare.Seconds(),
 			FloorName: "bare writes of the same plans", Budget: harness.AtMost(2),
@@ -138,6 +142,21 @@ func (c *cluster) markersUntilPlanned(ctx context.Context, markers int) (time.Du
 		}
 	}
 	return time.Since(began), nil
+}
+
+// editMarker changes the period of a marker's probe, which changes all plans, and waits for a second.
+func (c *cluster) editMarker(ctx context.Context) error {
+	m := &v1alpha1.PodProbeMarker{}
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "marker-0"}, m); err != nil {
+		return fmt.Errorf("get marker: %w", err)
+	}
+	before := m.DeepCopy()
+	probe := &m.Spec.Probes[0].Probe
+	probe.PeriodSeconds = max(probe.PeriodSeconds, 10)%20 + 1
+	if err := c.Client.Patch(ctx, m, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("edit marker: %w", err)
+	}
+	return harness.Idle(ctx, time.Second)
 }
 
 // writePlans empties all plans and returns how long it takes to write them again.
