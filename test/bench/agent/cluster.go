@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,11 +85,12 @@ func runOnCluster(ctx context.Context, r *harness.Run) (harness.Output, error) {
 
 // under creates a marker with the probes, measures the agent under it and deletes it.
 func (b *clusterBench) under(ctx context.Context, probes ...planned) (l load, err error) {
-	marker := markerOf(b.namespace, probes...)
 	if len(probes) > 0 {
+		marker := markerOf(b.namespace, probes...)
 		if err := b.client.Create(ctx, marker); err != nil {
 			return load{}, fmt.Errorf("create marker: %w", err)
 		}
+		defer func() { err = errors.Join(err, client.IgnoreNotFound(b.client.Delete(ctx, marker))) }()
 	}
 	total := b.before + len(b.pods)*len(probes)
 	if err := settled(ctx, b.agent, total, harness.Pick(b.Run, settle, time.Second)); err != nil {
@@ -103,7 +105,7 @@ func (b *clusterBench) under(ctx context.Context, probes ...planned) (l load, er
 		return load{}, err
 	}
 	b.Log("%s", l)
-	return l, client.IgnoreNotFound(b.client.Delete(ctx, marker))
+	return l, nil
 }
 
 // floor measures the floor of a probe from the agent's network, against the first pod.
