@@ -40,7 +40,7 @@ type bench struct {
 
 func runSimulated(ctx context.Context, r *harness.Run) (harness.Output, error) {
 	b := &bench{
-		Run: r, pods: harness.Pick(r, maxPods, 30), period: harness.Pick(r, time.Minute, 3*time.Second), //nolint:mnd // sizes
+		Run: r, pods: harness.Pick(r, maxPods, 30), period: harness.Pick(r, 30*time.Second, 3*time.Second), //nolint:mnd // sizes
 		settle: harness.Pick(r, settle, time.Second),
 	}
 	var err error
