@@ -43,8 +43,8 @@ func (h *harness) all(n int, state v1alpha1.ProbeState) {
 func TestCostOfTransitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(110))
-		h.putInForce()
 		h.all(110, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		first := h.take()
 		if wrote, status := count(first, "wrote node."), count(first, "status 1"); wrote != 14 || status != 1 {
@@ -76,8 +76,8 @@ func TestWritesAreParallelAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(110))
 		h.fail(faults{delay: time.Second})
-		h.putInForce()
 		h.all(110, succeeded)
+		h.putInForce()
 		pass(10 * time.Second)
 		h.stop()
 		took := map[string]int{}
@@ -97,8 +97,8 @@ func TestWritesAreParallelAndBounded(t *testing.T) {
 func TestRejectedSliceDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(24))
-		h.putInForce()
 		h.all(24, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		h.fail(faults{denied: map[string]error{"node.1": errDenied}})
 		h.all(24, failed)
@@ -119,7 +119,7 @@ func TestRejectedSliceDoesNotDelayOthers(t *testing.T) {
 			}
 		}
 		h.fail(faults{})
-		pass(6 * time.Second)
+		pass(7 * time.Second)
 		h.stop()
 		if lines := h.take(); count(lines, "wrote node.1") != 1 || count(lines, "event") != 8 {
 			t.Errorf("after the rejection: %v, want one write and 8 events", lines)
@@ -136,14 +136,14 @@ func TestUnservedKindIsRetriedSlowly(t *testing.T) {
 			missing[fmt.Sprintf("node.%d", i)] = errors.New("not found")
 		}
 		h.fail(faults{denied: missing})
-		h.putInForce()
 		h.all(32, succeeded)
+		h.putInForce()
 		pass(time.Minute)
 		if rejected := count(h.take(), "rejected"); rejected > 4*20 {
 			t.Errorf("%d requests in a minute, want at most 80", rejected)
 		}
 		h.fail(faults{})
-		pass(6 * time.Second)
+		pass(7 * time.Second)
 		h.stop()
 		if lines := h.take(); count(lines, "wrote node.") != 4 || count(lines, "event") != 32 || count(lines, "status 1") != 1 {
 			t.Errorf("afterwards: %v, want four slices, 32 events and the status", lines)
@@ -156,8 +156,8 @@ func TestLostResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(16))
 		h.fail(faults{lost: map[string]bool{"node.0": true, "node.1": true}})
-		h.putInForce()
 		h.all(16, succeeded)
+		h.putInForce()
 		pass(300 * time.Millisecond)
 		h.turn(3, failed)
 		pass(10 * time.Second)
@@ -203,8 +203,8 @@ func (h *harness) stored() map[string]v1alpha1.ProbeState {
 func TestStalledWriteEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(16))
-		h.putInForce()
 		h.all(16, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		h.take()
 		h.fail(faults{slow: map[string]time.Duration{"node.0": time.Hour}})
@@ -226,8 +226,8 @@ func TestStalledWriteEnds(t *testing.T) {
 func TestSlicesAreReadFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := newHarness(t, manyPods(3))
-		before.putInForce()
 		before.all(3, failed)
+		before.putInForce()
 		pass(time.Second)
 		before.stop()
 
@@ -255,8 +255,8 @@ func TestSlicesAreReadFirst(t *testing.T) {
 func TestLateWriteOfTheEarlierAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(3))
-		h.putInForce()
 		h.all(3, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		h.take()
 		h.withServer(func() { h.slices["node.0"].Pods[1].Probes[0].State = failed })
@@ -287,8 +287,8 @@ func TestOwners(t *testing.T) {
 			})
 			return uids
 		}
-		h.putInForce()
 		h.all(10, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		if got := owners(); !slices.Equal(got, []string{"node-1", "node-1"}) {
 			t.Errorf("owners %v, want node-1 of both slices", got)
@@ -326,8 +326,8 @@ func TestSlicesOfOthersAreIgnored(t *testing.T) {
 			foreign[name] = &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
 		h := newHarnessWith(t, manyPods(1), foreign, false)
-		h.putInForce()
 		h.turn(0, succeeded)
+		h.putInForce()
 		pass(time.Hour)
 		h.stop()
 		if lines := h.take(); count(lines, "wrote node.0:") != 1 || len(lines) != 3 {

@@ -253,7 +253,8 @@ func (h *harness) Emit(reported []report.Event) {
 	}
 }
 
-// putInForce puts the plan of the object in force, as a follower does.
+// putInForce puts the plan of the object in force, as a follower does. States that must be in the
+// first report are set before: the reporter does not wait for those that follow.
 func (h *harness) putInForce() {
 	<-h.listed
 	h.observeStored()

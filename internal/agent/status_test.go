@@ -188,8 +188,8 @@ func TestStatus(t *testing.T) {
 		"permanent copy": {
 			mirror: true,
 			play: func(h *harness) {
-				h.putInForce()
 				h.transition("p", succeeded, "ok")
+				h.putInForce()
 				pass(24 * time.Hour)
 				h.observeStored()
 				h.transition("p", failed, "no")
@@ -224,7 +224,7 @@ func TestStatus(t *testing.T) {
 					h.t.Errorf("%d attempts in a minute, want 10 to 40", refused)
 				}
 				h.fail(faults{})
-				pass(6 * time.Second)
+				pass(7 * time.Second)
 				_, h.log[0], _ = strings.Cut(h.log[0], " ")
 			},
 			want: []string{"status 2:"},
@@ -281,8 +281,8 @@ func TestCopyOfStatesEnds(t *testing.T) {
 func TestCopyOfStatesIsWrittenOncePerBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarnessWith(t, manyPods(64), nil, true)
-		h.putInForce()
 		h.all(64, succeeded)
+		h.putInForce()
 		pass(time.Second)
 		h.take()
 		h.all(64, failed)
