@@ -268,6 +268,29 @@ func TestLateWriteOfTheEarlierAgent(t *testing.T) {
 	})
 }
 
+// TestSlicesDeletedBeforeTheFirstObject checks that an agent repairs a slice that was deleted while
+// the node had no object.
+func TestSlicesDeletedBeforeTheFirstObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := newHarness(t, manyPods(3))
+		before.all(3, succeeded)
+		before.putInForce()
+		pass(time.Second)
+		before.stop()
+
+		h := newHarnessWith(t, before.object, before.slices, false)
+		<-h.listed
+		pass(time.Hour)
+		h.withServer(func() { delete(h.slices, "node.0") })
+		h.putInForce()
+		pass(2 * time.Minute)
+		h.stop()
+		if lines := h.take(); count(lines, "wrote node.0") != 1 || len(h.stored()) != 3 {
+			t.Errorf("log = %v, want one write of three states", lines)
+		}
+	})
+}
+
 // TestOwners checks that the slices have the Node as the owner, and that they get the new one if
 // the Node is recreated.
 func TestOwners(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/report"
 )
 
-// confirmDelay is when the agent lists the slices a second time after its start, plus up to
-// as much again. An earlier agent of the node that has not ended yet may have written a slice
-// after the first list.
+// confirmDelay is when the agent lists the slices a second time after the first object is known,
+// plus up to as much again. An earlier agent of the node that has not ended yet may have written a
+// slice after the first list, and others may have deleted slices while there was no object.
 const confirmDelay = 30 * time.Second
 
 // list lists the slices if that is due, and compares them with the ledger. No write is in
@@ -70,11 +70,8 @@ func (r *reporter) compare(stored []seamarkv1alpha1.ProbeReport) {
 	case r.read:
 		r.adopt(stored)
 	default:
-		if r.stored == nil {
-			close(r.listed)
-			r.schedule(&r.listAt, time.Now().Add(confirmDelay+rand.N(confirmDelay)))
-		}
-		r.stored = append([]seamarkv1alpha1.ProbeReport{}, stored...)
+		r.stored = stored
+		close(r.listed)
 	}
 }
 
@@ -122,10 +119,9 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 		r.ledger, r.read = report.Read(r.slicesOf(r.stored), legacyOf(object.Status)), true
 		r.announcer = report.NewAnnouncer(time.Now(), r.ledger)
 		r.owners = ownersOf(object)
-		if r.stored != nil {
-			r.adopt(r.stored)
-		}
+		r.adopt(r.stored)
 		r.stored = nil
+		r.schedule(&r.listAt, time.Now().Add(confirmDelay+rand.N(confirmDelay)))
 	}
 	return report.Restore(planOf(object), r.ledger)
 }
