@@ -44,8 +44,7 @@ type Options struct {
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
 	// ReportInterval is the minimum time between the starts of two batches of slices of the
-	// report.
-	// It is greater than 0.
+	// report. It is greater than 0.
 	ReportInterval time.Duration
 	// MirrorStatus keeps a copy of the states in the status of the NodePodProbe.
 	MirrorStatus bool
