@@ -37,6 +37,7 @@ type ProbeReport struct {
 
 	// pods are the reported pods. A pod is in one slice only and stays in it. A pod that is
 	// not planned any more stays until the slice is written again; its states have no effect.
+	// If it is planned again before, they apply until its agent has the plan.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
