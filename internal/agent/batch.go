@@ -98,6 +98,8 @@ func (r *reporter) report(ctx context.Context, events eventEmitter) {
 
 // decide returns the batch to write now. It returns false if no decision is due.
 func (r *reporter) decide(now time.Time) (batch, bool) {
+	// The containers are locked while they change states.
+	running := r.running()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wakeAt.IsZero() || r.wakeAt.After(now) {
@@ -107,7 +109,9 @@ func (r *reporter) decide(now time.Time) (batch, bool) {
 	if !r.read || !r.present() {
 		return batch{}, false
 	}
-	decision := report.Decide(now, r.plan, r.ledger, r.states)
+	plan := r.plan
+	plan.Running = running
+	decision := report.Decide(now, plan, r.ledger, r.states)
 	r.ledger = decision.Ledger
 	if !decision.Next.IsZero() {
 		r.wakeBy(decision.Next)

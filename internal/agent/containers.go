@@ -103,6 +103,19 @@ func (c *containers) changed(instance cri.Instance) {
 	}
 }
 
+// running returns the UIDs of the pods with a running container.
+func (c *containers) running() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := make(map[string]bool, len(c.known))
+	for key, instance := range c.known {
+		if instance.Running {
+			pods[string(key.PodUID)] = true
+		}
+	}
+	return pods
+}
+
 // gone removes a container that the runtime no longer has.
 func (c *containers) gone(key probeid.ContainerKey) {
 	c.mu.Lock()

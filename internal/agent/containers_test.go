@@ -138,3 +138,18 @@ func TestContainersOfStaticPods(t *testing.T) {
 		})
 	}
 }
+
+func TestRunningPods(t *testing.T) {
+	c := newContainers(&containerLog{})
+	instance := func(uid types.UID, name string, running bool) cri.Instance {
+		return cri.Instance{ContainerKey: probeid.ContainerKey{PodUID: uid, Name: name}, ID: "c1", Running: running}
+	}
+	c.changed(instance("one", "main", true))
+	c.changed(instance("one", "ended", false))
+	c.changed(instance("two", "main", false))
+	c.changed(instance("three", "main", true))
+	c.gone(instance("three", "main", true).ContainerKey)
+	if diff := cmp.Diff(map[string]bool{"one": true}, c.running()); diff != "" {
+		t.Errorf("running() (-want +got):\n%s", diff)
+	}
+}

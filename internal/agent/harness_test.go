@@ -47,6 +47,8 @@ type harness struct {
 	t      *testing.T
 	start  time.Time
 	stop   func()
+	// runs are the UIDs of the pods with a running container.
+	runs map[string]bool
 
 	// server guards the state of the API server, which follows.
 	server sync.Mutex
@@ -80,7 +82,7 @@ func newHarnessWith(t *testing.T, object *v1alpha1.NodePodProbe, stored map[stri
 	maps.Copy(h.slices, stored)
 	metrics, log := agentmetrics.New(prometheus.NewRegistry()), testr.New(t)
 	h.status = newStatusKeeper(h, mirror, 100*time.Millisecond, metrics, log)
-	h.reporter = newReporter("node", h, h.status, 100*time.Millisecond, metrics, log)
+	h.reporter = newReporter("node", h, h.status, func() map[string]bool { return h.runs }, 100*time.Millisecond, metrics, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { h.run(ctx, h) })

@@ -41,3 +41,38 @@ func TestPodReturnsToPlan(t *testing.T) {
 		}
 	})
 }
+
+// TestRunningPodIsRemoved checks that the entry of a pod that is not planned any more is removed if
+// its containers still run, and that the entry of a deleted pod causes no write.
+func TestRunningPodIsRemoved(t *testing.T) {
+	for name, tc := range map[string]struct {
+		runs map[string]bool
+		want []string
+	}{
+		"running": {runs: map[string]bool{"pod-uid": true}, want: []string{"2m2s wrote node.0:", "10m2s deleted node.0"}},
+		"deleted": {want: []string{"10m2s deleted node.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, nodePlan())
+				h.runs = tc.runs
+				h.putInForce()
+				pass(time.Second)
+				h.transition("p", succeeded, "ok")
+				pass(time.Second)
+				h.replan(2, nil)
+				h.ProbeGone(keyOf("p"))
+				pass(time.Hour)
+				h.stop()
+				want := append([]string{
+					"0s status 1:",
+					"1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
+					"3s status 2:",
+				}, tc.want...)
+				if diff := cmp.Diff(want, statusLast(h.log)); diff != "" {
+					t.Errorf("log (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -61,6 +61,8 @@ type reporter struct {
 	node     string
 	store    sliceStore
 	follower reportFollower
+	// running returns the UIDs of the pods with a running container.
+	running func() map[string]bool
 	// interval is the minimum time between the starts of two batches.
 	interval time.Duration
 	metrics  *agentmetrics.Metrics
@@ -100,9 +102,9 @@ type reporter struct {
 	rejected map[int]*retry
 }
 
-func newReporter(node string, store sliceStore, follower reportFollower, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
+func newReporter(node string, store sliceStore, follower reportFollower, running func() map[string]bool, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
 	return &reporter{
-		node: node, store: store, follower: follower, interval: interval, metrics: metrics, log: log,
+		node: node, store: store, follower: follower, running: running, interval: interval, metrics: metrics, log: log,
 		wake: make(chan struct{}, 1), listed: make(chan struct{}), states: report.States{}, rejected: map[int]*retry{},
 		listAt: time.Now(), writes: newRetry(), lists: newRetry(),
 	}

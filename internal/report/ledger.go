@@ -25,6 +25,8 @@ type Ledger struct {
 	pods map[string]*podLedger
 	// empty is when Decide first found that a slice has no planned pods.
 	empty map[int]time.Time
+	// left is when Decide first found that a stored pod with running containers is not planned.
+	left map[string]time.Time
 	// settled are the inputs with which Decide found that a slice need not be written.
 	settled map[int]*settled
 	// limits are those of the messages that Decide has last returned for a slice.

@@ -61,7 +61,8 @@ func (d *decider) locate() []*place {
 // isFirst reports whether a pod of the plan is the first with its UID.
 func (d *decider) isFirst(i int) bool { return d.planned[d.plan.Pods[i].UID] == i }
 
-// prune removes the pods that are neither planned nor stored from the ledger.
+// prune removes the pods that are neither planned nor stored from the ledger, and the times of
+// those that are planned again.
 func (d *decider) prune() {
 	for uid, pod := range d.ledger.pods {
 		if _, planned := d.planned[uid]; planned || pod.number != nowhere && indexOf(d.ledger.stored[pod.number], uid) >= 0 {
@@ -69,6 +70,13 @@ func (d *decider) prune() {
 		}
 		d.ownPods()
 		delete(d.ledger.pods, uid)
+	}
+	for uid := range d.ledger.left {
+		_, planned := d.planned[uid]
+		if _, known := d.ledger.pods[uid]; planned || !known {
+			d.ledger.left = maps.Clone(d.ledger.left)
+			delete(d.ledger.left, uid)
+		}
 	}
 }
 
@@ -100,6 +108,7 @@ func (d *decider) known() []*place {
 			i, planned := d.planned[pods[j].UID]
 			switch {
 			case !planned:
+				p.moved = d.mustLeave(pods[j].UID) || p.moved
 			case d.pods[i].place() != number || taken[i]:
 				p.moved = true
 			default:
@@ -123,6 +132,24 @@ func (d *decider) known() []*place {
 		places = append(places, byNumber[number])
 	}
 	return places
+}
+
+// mustLeave reports whether a stored pod that is not planned must be left out now.
+func (d *decider) mustLeave(uid string) bool {
+	if !d.plan.Running[uid] {
+		return false
+	}
+	since, known := d.ledger.left[uid]
+	if !known {
+		since = d.now
+		d.ledger.left = set(maps.Clone(d.ledger.left), uid, since)
+	}
+	due := since.Add(LeftDelay)
+	if due.After(d.now) {
+		d.again(due)
+		return false
+	}
+	return true
 }
 
 // overflow removes the pods that exceed the size of their slice, the last ones first, and

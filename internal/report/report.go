@@ -12,7 +12,8 @@
 //     keeps it while it is planned, even if it has no state any more;
 //   - a pod moves only if its slice exceeds MaxPods or MaxBytes, or is stored twice;
 //   - a pod that is not planned any more causes no write: it is left out when its slice is
-//     written, and keeps its place if it is planned again before;
+//     written, and keeps its place if it is planned again before; only if its containers
+//     still run after LeftDelay, so that it has not been deleted, the slice is written;
 //   - a slice without planned pods is deleted after EmptyDelay;
 //   - a slice that Decide has returned is returned again until Wrote, because the response of
 //     a write may be lost.
@@ -53,6 +54,10 @@ const (
 	// limits the messages, and a pod whose states alone exceed it has a slice of its own.
 	MaxBytes = 48 << 10
 
+	// LeftDelay is how long a pod whose containers run stays in its slice after it has left the
+	// plan. It is longer than most pods take to terminate.
+	LeftDelay = 2 * time.Minute
+
 	// EmptyDelay is how long a slice without planned pods is kept, in case it is used
 	// again.
 	EmptyDelay = 10 * time.Minute
@@ -64,6 +69,9 @@ type Plan struct {
 	Generation int64
 	// Pods are the pods in its spec.
 	Pods []v1alpha1.PodProbe
+	// Running are the UIDs of all pods on the node with a running container, as far as they are
+	// known.
+	Running map[string]bool
 }
 
 // Probes returns the number of probes in the plan.

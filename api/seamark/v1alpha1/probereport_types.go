@@ -36,8 +36,9 @@ type ProbeReport struct {
 	NodeName string `json:"nodeName"`
 
 	// pods are the reported pods. A pod is in one slice only and stays in it. A pod that is
-	// not planned any more stays until the slice is written again; its states have no effect.
-	// If it is planned again before, they apply until its agent has the plan.
+	// not planned any more stays until the slice is written again, or for two minutes if its
+	// containers run. Its states have no effect. If it is planned again before, they apply
+	// until its agent has the plan.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
