@@ -119,9 +119,10 @@ func (m measured) output() harness.Output {
 	}
 }
 
-// callsPerExec is rounded: a call can be in progress at either end of the interval.
+// callsPerExec is rounded: a call can be in progress at either end of the interval, and the list
+// of each minute counts too.
 func (m measured) callsPerExec() float64 {
-	const digits = 100
+	const digits = 10
 	exec := m.alone[probe.HandlerExec]
 	return math.Round(exec.others()/max(exec.runs[probe.HandlerExec], 1)*digits) / digits
 }
