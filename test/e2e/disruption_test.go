@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,16 +44,21 @@ func processes(t testing.TB, matches func(args []string) bool) []int {
 	return found
 }
 
-// program matches processes by the base name of their program.
-func program(name string) func([]string) bool {
-	return func(args []string) bool { return filepath.Base(args[0]) == name }
+// program matches the processes of a program of this cluster, because other clusters and API
+// servers can run on the same machine: a program in a container is in its root folder, and the
+// other programs have an argument with the folder of the cluster.
+func (s *suite) program(name string) func([]string) bool {
+	return func(args []string) bool {
+		return args[0] == "/"+name || filepath.Base(args[0]) == name &&
+			slices.ContainsFunc(args[1:], func(arg string) bool { return strings.Contains(arg, s.Dir+"/") })
+	}
 }
 
 // kill waits for a process of the program and kills all of them, which simulates a crash.
 func (s *suite) kill(name string) {
 	s.Helper()
 	s.Eventually("a process of "+name, func(context.Context) error {
-		found := processes(s, program(name))
+		found := processes(s, s.program(name))
 		if len(found) == 0 {
 			return errors.New("none")
 		}
@@ -166,7 +172,7 @@ func TestKilledDaemons(t *testing.T) {
 	s.kill("seamark-agent")
 	s.Eventually("both run again", func(context.Context) error {
 		for _, daemon := range []string{"seamark-manager", "seamark-agent"} {
-			if len(processes(t, program(daemon))) == 0 {
+			if len(processes(t, s.program(daemon))) == 0 {
 				return fmt.Errorf("no process of %s", daemon)
 			}
 		}

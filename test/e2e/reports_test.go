@@ -119,7 +119,7 @@ func (f *fleet) restartWritesNothing() {
 	before, w := f.markedAt(), f.watchWrites()
 	f.kill("seamark-agent")
 	f.Eventually("an agent runs again", func(context.Context) error {
-		if len(processes(f, program("seamark-agent"))) == 0 {
+		if len(processes(f, f.program("seamark-agent"))) == 0 {
 			return errors.New("no process")
 		}
 		return nil
