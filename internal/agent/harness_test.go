@@ -47,11 +47,11 @@ type harness struct {
 	t      *testing.T
 	start  time.Time
 	stop   func()
-	// runs are the UIDs of the pods with a running container.
-	runs map[string]bool
 
-	// server guards the state of the API server, which follows.
+	// server guards the state of the API server and of the runtime, which follow.
 	server sync.Mutex
+	// runs are the UIDs of the pods with a running container.
+	runs   map[string]bool
 	object *v1alpha1.NodePodProbe
 	slices map[string]*seamarkv1alpha1.ProbeReport
 	faults
@@ -82,7 +82,11 @@ func newHarnessWith(t *testing.T, object *v1alpha1.NodePodProbe, stored map[stri
 	maps.Copy(h.slices, stored)
 	metrics, log := agentmetrics.New(prometheus.NewRegistry()), testr.New(t)
 	h.status = newStatusKeeper(h, mirror, 100*time.Millisecond, metrics, log)
-	h.reporter = newReporter("node", h, h.status, func() map[string]bool { return h.runs }, 100*time.Millisecond, metrics, log)
+	runs := func() (uids map[string]bool) {
+		h.withServer(func() { uids = h.runs })
+		return uids
+	}
+	h.reporter = newReporter("node", h, h.status, runs, 100*time.Millisecond, metrics, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { h.run(ctx, h) })
@@ -269,10 +273,14 @@ func (h *harness) putInForce() {
 
 // replan puts the next plan in force.
 func (h *harness) replan(generation int64, pods []v1alpha1.PodProbe) {
-	h.edit(func(object *v1alpha1.NodePodProbe) { object.Generation, object.Spec.PodProbes = generation, pods })
-	h.observeStored()
-	h.InForce(h.object)
-	h.status.InForce(h.object)
+	var object *v1alpha1.NodePodProbe
+	h.withServer(func() {
+		h.edit(func(o *v1alpha1.NodePodProbe) { o.Generation, o.Spec.PodProbes = generation, pods })
+		object = h.object
+	})
+	h.observe(object)
+	h.InForce(object)
+	h.status.InForce(object)
 }
 
 // observeStored passes the stored object to the reporter and the keeper of the status.

@@ -20,11 +20,10 @@ func TestPodReturnsToPlan(t *testing.T) {
 		pass(time.Second)
 		h.transition("p", succeeded, "ok")
 		pass(time.Second)
-		pods := h.object.Spec.PodProbes
 		h.replan(2, nil)
 		h.ProbeGone(keyOf("p"))
 		pass(time.Minute)
-		h.replan(3, pods)
+		h.replan(3, nodePlan().Spec.PodProbes)
 		pass(time.Second)
 		h.transition("p", failed, "no")
 		pass(time.Second)
@@ -55,7 +54,7 @@ func TestRunningPodIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHarness(t, nodePlan())
-				h.runs = tc.runs
+				h.withServer(func() { h.runs = tc.runs })
 				h.putInForce()
 				pass(time.Second)
 				h.transition("p", succeeded, "ok")
