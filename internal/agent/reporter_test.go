@@ -250,8 +250,8 @@ func TestReporter(t *testing.T) {
 		},
 		"older version of the object": {
 			play: func(h *harness) {
-				h.putInForce()
 				before := h.object
+				h.putInForce()
 				h.transition("p", succeeded, "ok")
 				pass(time.Second)
 				h.observe(before)
