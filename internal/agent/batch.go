@@ -22,21 +22,10 @@ const maxWrites = 4
 
 // run lists the slices, writes reports and emits their events until ctx ends.
 func (r *reporter) run(ctx context.Context, events eventEmitter) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.wake:
-		case <-timer.C:
-			r.list(ctx)
-			r.report(ctx, events)
-		}
-		if at := r.next(); !at.IsZero() {
-			timer.Reset(time.Until(at))
-		}
-	}
+	loop(ctx, r.wake, r.next, func() {
+		r.list(ctx)
+		r.report(ctx, events)
+	})
 }
 
 // flush writes the last report, even if a write has just failed.

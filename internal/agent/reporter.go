@@ -222,19 +222,7 @@ func (r *reporter) Observe(object *v1alpha1.NodePodProbe) {
 func (r *reporter) present() bool { return r.observed != nil && r.observed.UID == r.uid }
 
 // wakeBy schedules the next decision at t or earlier.
-func (r *reporter) wakeBy(t time.Time) { r.schedule(&r.wakeAt, t) }
-
-// schedule sets at to t unless it is earlier.
-func (r *reporter) schedule(at *time.Time, t time.Time) {
-	if !at.IsZero() && !t.Before(*at) {
-		return
-	}
-	*at = t
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
+func (r *reporter) wakeBy(t time.Time) { schedule(r.wake, &r.wakeAt, t) }
 
 // errors returns how many probes have an error with the reason.
 func (r *reporter) errors(reason v1alpha1.ProbeErrorReason) int {
@@ -248,11 +236,4 @@ func (r *reporter) slices() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ledger.Slices()
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

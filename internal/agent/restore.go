@@ -58,7 +58,7 @@ func (r *reporter) listDue(now time.Time) bool {
 func (r *reporter) listBy(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.schedule(&r.listAt, t)
+	schedule(r.wake, &r.listAt, t)
 }
 
 // compare takes the slices of a list. The first are those of an earlier agent. Later ones are
@@ -121,7 +121,7 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 		r.owners = ownersOf(object)
 		r.adopt(r.stored)
 		r.stored = nil
-		r.schedule(&r.listAt, time.Now().Add(confirmDelay+rand.N(confirmDelay)))
+		schedule(r.wake, &r.listAt, time.Now().Add(confirmDelay+rand.N(confirmDelay)))
 	}
 	return report.Restore(planOf(object), r.ledger)
 }
@@ -144,7 +144,7 @@ func (r *reporter) own(object *v1alpha1.NodePodProbe) {
 	}
 	r.owners = owners
 	if r.read {
-		r.schedule(&r.listAt, time.Now())
+		schedule(r.wake, &r.listAt, time.Now())
 	}
 }
 
@@ -171,6 +171,6 @@ func (r *reporter) restoreOnRequest() {
 	r.request = request
 	if request != "" && r.read {
 		r.log.Info("Received request to restore reports", "request", request)
-		r.schedule(&r.listAt, time.Now())
+		schedule(r.wake, &r.listAt, time.Now())
 	}
 }

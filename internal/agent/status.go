@@ -185,33 +185,11 @@ func (k *statusKeeper) mirrors(now time.Time) bool {
 }
 
 // wakeBy schedules the next decision at t or earlier.
-func (k *statusKeeper) wakeBy(t time.Time) {
-	if !k.wakeAt.IsZero() && !t.Before(k.wakeAt) {
-		return
-	}
-	k.wakeAt = t
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *statusKeeper) wakeBy(t time.Time) { schedule(k.wake, &k.wakeAt, t) }
 
 // run writes the status until ctx ends.
 func (k *statusKeeper) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.wake:
-		case <-timer.C:
-			k.write(ctx, false)
-		}
-		if at := k.next(); !at.IsZero() {
-			timer.Reset(time.Until(later(at, later(k.notBefore, k.writes.notBefore))))
-		}
-	}
+	loop(ctx, k.wake, k.next, func() { k.write(ctx, false) })
 }
 
 // flush writes what is not written yet.
@@ -221,7 +199,10 @@ func (k *statusKeeper) flush(ctx context.Context) { k.write(ctx, true) }
 func (k *statusKeeper) next() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.wakeAt
+	if k.wakeAt.IsZero() {
+		return time.Time{}
+	}
+	return later(k.wakeAt, later(k.notBefore, k.writes.notBefore))
 }
 
 // decide returns the status to write now. It returns false if there is none.
