@@ -6,7 +6,6 @@ package mark
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +14,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/report"
 )
 
 // NodeReport contains what is reported about the pods of one node.
@@ -104,32 +104,16 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 	}
 }
 
-// precedes reports whether the entry takes effect and the other entry of the same pod does not:
-// the one with the latest transition, then with the latest result. A pod has two entries if an
-// agent stopped between two writes, and while the status is kept up to date. After a rollback and
-// another upgrade, the manager may see the new status before the new ProbeReports: those of the
-// time before the rollback are older than the status, and have no effect.
+// precedes reports whether the entry takes effect and the other entry of the same pod does not: see
+// report.Compare. After a rollback and another upgrade, the manager may see the new status before
+// the new ProbeReports: those of the time before the rollback are older than the status, and have no
+// effect.
 func (e entry) precedes(other entry) bool {
-	transition, result := latest(e.states)
-	otherTransition, otherResult := latest(other.states)
 	return cmp.Or(
-		transition.Compare(otherTransition), result.Compare(otherResult),
+		report.Compare(e.states, other.states),
 		// The ProbeReports are written before the status.
 		cmp.Compare(len(e.slice), 0)-cmp.Compare(len(other.slice), 0), strings.Compare(other.slice, e.slice),
 	) > 0
-}
-
-// latest returns the time of the latest transition and that of the latest result.
-func latest(states []v1alpha1.ContainerProbeState) (transition, result time.Time) {
-	for i := range states {
-		if t := states[i].LastTransitionTime.Time; t.After(transition) {
-			transition = t
-		}
-		if t := states[i].LastProbeTime.Time; t.After(result) {
-			result = t
-		}
-	}
-	return transition, result
 }
 
 // State returns the state that was reported for the probe. It returns false if there is none:

@@ -42,7 +42,7 @@ func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 	for _, slice := range inOrder(stored) {
 		for _, pod := range slice.Pods {
 			before, twice := l.pods[pod.UID]
-			if !twice || isNewer(pod.Probes, before.report.Probes) {
+			if !twice || Compare(pod.Probes, before.report.Probes) > 0 {
 				l.pods[pod.UID] = &podLedger{number: max(slice.Number, nowhere), report: pod}
 			}
 		}
@@ -159,12 +159,13 @@ func storedOf(stored []Slice) map[int][]seamarkv1alpha1.PodReport {
 	return indexed
 }
 
-// isNewer reports whether the first of two entries of a pod has the newer transition, or else
-// the newer result.
-func isNewer(a, b []v1alpha1.ContainerProbeState) bool {
+// Compare compares two reported entries of one pod. The result is positive if the first takes effect
+// and the second does not: it has the newer transition, or else the newer result. A pod has two
+// entries if an agent stopped between two writes, and while the status is kept up to date.
+func Compare(a, b []v1alpha1.ContainerProbeState) int {
 	transition, result := newest(a)
 	otherTransition, otherResult := newest(b)
-	return cmp.Or(transition.Compare(otherTransition), result.Compare(otherResult)) > 0
+	return cmp.Or(transition.Compare(otherTransition), result.Compare(otherResult))
 }
 
 // newest returns the times of the newest transition and of the newest result.

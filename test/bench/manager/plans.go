@@ -6,6 +6,7 @@ package manager
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // The rows of the measure of plans.
@@ -103,11 +105,21 @@ func (c *cluster) markersUntilPlanned(ctx context.Context, markers int) (time.Du
 	if err != nil {
 		return 0, fmt.Errorf("build client: %w", err)
 	}
-	events, err := watcher.Watch(ctx, &v1alpha1.NodePodProbeList{})
+	total, want, all := 0, c.pods*markers, make(chan struct{})
+	probes := map[string]int{}
+	wait, err := follow.Objects(ctx, watcher, &v1alpha1.NodePodProbeList{}, func(event watch.Event) {
+		plan, ok := event.Object.(*v1alpha1.NodePodProbe)
+		if !ok || total == want {
+			return
+		}
+		total += plannedProbes(event.Type, plan) - probes[plan.Name]
+		if probes[plan.Name] = plannedProbes(event.Type, plan); total == want {
+			close(all)
+		}
+	})
 	if err != nil {
-		return 0, fmt.Errorf("watch plans: %w", err)
+		return 0, fmt.Errorf("follow plans: %w", err)
 	}
-	defer events.Stop()
 	began := time.Now()
 	err = harness.Each(ctx, markers, 1, func(ctx context.Context, i int) error {
 		name := fmt.Sprintf("marker-%d", i)
@@ -120,28 +132,24 @@ func (c *cluster) markersUntilPlanned(ctx context.Context, markers int) (time.Du
 	if err != nil {
 		return 0, err
 	}
-	want := c.pods * markers
-	probes := map[string]int{}
-	for total := 0; total != want; {
-		select {
-		case event, open := <-events.ResultChan():
-			plan, ok := event.Object.(*v1alpha1.NodePodProbe)
-			if !open || !ok {
-				return 0, fmt.Errorf("watch of plans ended after %d of %d probes", total, want)
-			}
-			n := 0
-			if event.Type != watch.Deleted {
-				for _, pod := range plan.Spec.PodProbes {
-					n += len(pod.Probes)
-				}
-			}
-			total += n - probes[plan.Name]
-			probes[plan.Name] = n
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%d of %d probes are planned: %w", total, want, ctx.Err())
-		}
+	select {
+	case <-all:
+		return time.Since(began), nil
+	case <-ctx.Done():
+		err := wait()
+		return 0, errors.Join(fmt.Errorf("%d of %d probes are planned: %w", total, want, ctx.Err()), err)
 	}
-	return time.Since(began), nil
+}
+
+// plannedProbes returns the number of probes of the plan after the event.
+func plannedProbes(event watch.EventType, plan *v1alpha1.NodePodProbe) (n int) {
+	if event == watch.Deleted {
+		return 0
+	}
+	for _, pod := range plan.Spec.PodProbes {
+		n += len(pod.Probes)
+	}
+	return n
 }
 
 // editMarker changes the period of a marker's probe, which changes all plans, and waits for a second.

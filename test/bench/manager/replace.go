@@ -13,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // The rows of the measure of replaced pods.
@@ -140,18 +142,20 @@ func (p *replacer) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
 	}
-	events, err := watcher.Watch(ctx, &v1alpha1.NodePodProbeList{}, client.MatchingFields{"metadata.name": nodeName(0)})
-	if err != nil {
-		return fmt.Errorf("watch the plan: %w", err)
-	}
-	p.run.OnEnd(func() error { events.Stop(); return nil })
-	go func() {
-		for event := range events.ResultChan() {
-			if plan, ok := event.Object.(*v1alpha1.NodePodProbe); ok {
-				p.generation.Store(plan.Generation)
-			}
+	ctx, cancel := context.WithCancel(ctx)
+	wait, err := follow.Objects(ctx, watcher, &v1alpha1.NodePodProbeList{}, func(event watch.Event) {
+		if plan, ok := event.Object.(*v1alpha1.NodePodProbe); ok {
+			p.generation.Store(plan.Generation)
 		}
-	}()
+	}, client.MatchingFields{"metadata.name": nodeName(0)})
+	if err != nil {
+		cancel()
+		return fmt.Errorf("follow the plan: %w", err)
+	}
+	p.run.OnEnd(func() error {
+		cancel()
+		return wait()
+	})
 	return nil
 }
 
