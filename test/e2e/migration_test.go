@@ -16,11 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // absent represents a mark that a pod does not have.
@@ -147,9 +149,7 @@ func (s *suite) turnOff() (turnOn func()) {
 // successive values of each mark, by "pod mark", with the marks of testMarks.
 func (s *suite) watchMarks() (stop func() map[string][]string) {
 	s.Helper()
-	watcher, err := s.Client.Watch(s.Context(), &corev1.PodList{}, ctrl.InNamespace(s.Namespace))
-	cluster.Must(s, err)
-	values, done := map[string][]string{}, make(chan struct{})
+	values := map[string][]string{}
 	see := func(pod *corev1.Pod) {
 		now := map[string]string{}
 		for mark, value := range testMarks(pod) {
@@ -169,17 +169,19 @@ func (s *suite) watchMarks() (stop func() map[string][]string) {
 			}
 		}
 	}
-	go func() {
-		defer close(done)
-		for event := range watcher.ResultChan() {
-			if pod, isPod := event.Object.(*corev1.Pod); isPod {
-				see(pod)
-			}
+	ctx, cancel := context.WithCancel(s.Context())
+	wait, err := follow.Objects(ctx, s.Client, &corev1.PodList{}, func(event watch.Event) {
+		if pod, isPod := event.Object.(*corev1.Pod); isPod {
+			see(pod)
 		}
-	}()
+	}, ctrl.InNamespace(s.Namespace))
+	if err != nil {
+		cancel()
+	}
+	cluster.Must(s, err)
 	return func() map[string][]string {
-		watcher.Stop()
-		<-done
+		cancel()
+		cluster.Must(s, wait())
 		return values
 	}
 }

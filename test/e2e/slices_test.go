@@ -18,6 +18,7 @@ import (
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // slicesOf returns the slices of the test's pods: by the name of the pod, the slices that have it.
@@ -78,7 +79,6 @@ type writes struct {
 	// statuses has the names of NodePodProbes whose status was written while the generation in
 	// force stayed the same.
 	statuses []string
-	ended    bool
 }
 
 // watchWrites records until the test ends.
@@ -142,21 +142,20 @@ func sameStatus(a, b appsv1alpha1.NodePodProbeStatus) bool {
 // follow calls note for each event after the resource version, until the test ends.
 func (s *suite) follow(w *writes, list ctrl.ObjectList, resourceVersion string, note func(watch.Event)) {
 	s.Helper()
-	stream, err := s.Client.Watch(s.Context(), list, &ctrl.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: resourceVersion}})
-	cluster.Must(s, err)
-	s.Cleanup(stream.Stop)
-	go func() {
-		for event := range stream.ResultChan() {
-			if _, is := event.Object.(ctrl.Object); is {
-				w.mu.Lock()
-				note(event)
-				w.mu.Unlock()
-			}
-		}
+	ctx, cancel := context.WithCancel(s.Context())
+	wait, err := follow.Since(ctx, s.Client, list, resourceVersion, func(event watch.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ended = true
-	}()
+		note(event)
+	})
+	if err != nil {
+		cancel()
+	}
+	cluster.Must(s, err)
+	s.Cleanup(func() {
+		cancel()
+		cluster.Must(s, wait())
+	})
 }
 
 // take returns the writes since the last call.
@@ -164,9 +163,6 @@ func (s *suite) take(w *writes) (ofSlices, ofStatuses []string) {
 	s.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
-		s.Errorf("the watch of the reports ended early")
-	}
 	ofSlices, ofStatuses = w.slices, w.statuses
 	w.slices, w.statuses = nil, nil
 	return ofSlices, ofStatuses

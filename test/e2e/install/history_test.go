@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
@@ -160,26 +159,18 @@ func (u *upgrade) flip(p *upgradePod) {
 type history struct {
 	mu    sync.Mutex
 	marks map[string][][]string
-	ended bool
 }
 
 // watchHistory records until the test ends.
 func (s *suite) watchHistory() *history {
 	s.Helper()
-	stream, err := s.Client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.Namespace))
-	cluster.Must(s, err)
-	s.Cleanup(stream.Stop)
 	h := &history{marks: map[string][][]string{}}
-	go func() {
-		for event := range stream.ResultChan() {
-			if pod, is := event.Object.(*corev1.Pod); is {
-				h.note(pod)
-			}
+	finish := s.follow(h.note)
+	s.Cleanup(func() {
+		if err := finish(); err != nil {
+			s.Error(err)
 		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.ended = true
-	}()
+	})
 	return h
 }
 
@@ -247,9 +238,6 @@ func (u *upgrade) settled(what string) {
 	u.reached(what)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended {
-		u.Errorf("%s: the watch ended early", what)
-	}
 	for _, p := range u.pods {
 		seen := u.marks[p.name]
 		if len(seen) != 1+p.flips {

@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 const (
@@ -118,34 +120,40 @@ type watcher struct {
 	// turning is the pod whose marks change once, to the state next.
 	turning string
 	next    v1alpha1.ProbeState
-	finish  func()
-	done    chan struct{}
+	// finish ends the watch. It returns an error if the watch ended before.
+	finish func() error
 
 	mu     sync.Mutex
 	seen   int
 	turned bool
 	wrong  []error
-	ended  bool
 }
 
 // watch starts to compare every version of the marked pods with their states.
 func (s *suite) watch(answers map[string]v1alpha1.ProbeState, turning string, next v1alpha1.ProbeState) *watcher {
 	s.Helper()
-	stream, err := s.Client.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.Namespace))
-	cluster.Must(s, err)
-	w := &watcher{answers: answers, turning: turning, next: next, done: make(chan struct{}), finish: stream.Stop}
-	go func() {
-		defer close(w.done)
-		for event := range stream.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok {
-				w.note(pod)
-			}
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.ended = true
-	}()
+	w := &watcher{answers: answers, turning: turning, next: next}
+	w.finish = s.follow(w.note)
 	return w
+}
+
+// follow calls note with every version of the namespace's pods, until the returned function is called.
+func (s *suite) follow(note func(*corev1.Pod)) (finish func() error) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	wait, err := follow.Objects(ctx, s.Client, &corev1.PodList{}, func(event watch.Event) {
+		if pod, ok := event.Object.(*corev1.Pod); ok {
+			note(pod)
+		}
+	}, client.InNamespace(s.Namespace))
+	if err != nil {
+		cancel()
+	}
+	cluster.Must(s, err)
+	return func() error {
+		cancel()
+		return wait()
+	}
 }
 
 func (w *watcher) note(pod *corev1.Pod) {
@@ -167,13 +175,8 @@ func (w *watcher) note(pod *corev1.Pod) {
 // check ends the watch. It fails the test for wrong marks, or if the watch ended early.
 func (s *suite) check(what string, w *watcher) {
 	s.Helper()
-	w.mu.Lock()
-	early := w.ended
-	w.mu.Unlock()
-	w.finish()
-	<-w.done
-	if early {
-		s.Errorf("%s: the watch ended early", what)
+	if err := w.finish(); err != nil {
+		s.Errorf("%s: %v", what, err)
 	}
 	if !w.turned {
 		s.Errorf("%s: the watch did not see pod %s change to %s", what, w.turning, w.next)

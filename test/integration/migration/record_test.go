@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // record holds the marks of every version of the pods in a namespace, as seen by a watch.
@@ -28,25 +30,21 @@ type record struct {
 func startRecord(w *world) *record {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	watcher, err := w.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	r := &record{versions: map[string][]map[string]string{}, writes: map[string]int{}}
+	wait, err := follow.Objects(ctx, w.client, &corev1.PodList{}, func(event watch.Event) {
+		if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted {
+			r.see(pod)
+		}
+	}, client.InNamespace(w.namespace))
 	if err != nil {
 		cancel()
-		w.Fatal("watch pods:", err)
+		w.Fatal("follow pods:", err)
 	}
-	r := &record{versions: map[string][]map[string]string{}, writes: map[string]int{}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range watcher.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted {
-				r.see(pod)
-			}
-		}
-	}()
 	w.Cleanup(func() {
-		watcher.Stop()
 		cancel()
-		<-done
+		if err := wait(); err != nil {
+			w.Error("follow pods:", err)
+		}
 	})
 	return r
 }
