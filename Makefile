@@ -324,17 +324,24 @@ jq:
 
 ##@ Code
 
+# Folders of the chart with copies of config/.
+CHART_FILES := crd rbac policies serverless workloads
+
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge config/crd/embedded $$crds; \
-	cp $$crds/*.yaml config/crd/bases/
+	for crd in $$crds/*.yaml; do case $${crd##*/} in \
+		apps.kruise.io_clonesets.yaml|apps.kruise.io_statefulsets.yaml) cp $$crd config/crd/workloads/;; \
+		*) cp $$crd config/crd/bases/;; \
+	esac; done
 	@go tool -modfile=hack/tools/apidocs/go.mod crd-ref-docs --log-level ERROR --config hack/apidocs/config.yaml --renderer markdown \
 		--templates-dir hack/apidocs/templates --source-path api --output-path docs/api.md
-	@rm -rf $(addprefix charts/seamark/files/,crd rbac policies serverless) && mkdir -p $(addprefix charts/seamark/files/,crd rbac policies serverless)
+	@rm -rf $(addprefix charts/seamark/files/,$(CHART_FILES)) && mkdir -p $(addprefix charts/seamark/files/,$(CHART_FILES))
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
+	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml charts/seamark/files/workloads/
 	@$(foreach f,rbac policies serverless,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,8 +16,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// crdBases is the folder of the generated CRDs, relative to the module's root.
-const crdBases = "config/crd/bases"
+// crdFolders returns the folders of the generated CRDs, relative to the module's root.
+func crdFolders() []string { return []string{"config/crd/bases", "config/crd/workloads"} }
 
 func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if o.noCRDs {
@@ -35,25 +36,19 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 // ReadCRDs returns the CRDs in the YAML files of the folder, in the order of the file names.
-// An empty path means config/crd/bases; a relative path starts at the module's root. Unknown
+// An empty path means all generated CRDs; a relative path starts at the module's root. Unknown
 // fields are an error.
 func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	if dir == "" {
-		dir = crdBases
+	folders := crdFolders()
+	if dir != "" {
+		folders = []string{dir}
 	}
-	if !filepath.IsAbs(dir) {
-		root, err := ModuleRoot()
-		if err != nil {
-			return nil, err
-		}
-		dir = filepath.Join(root, dir)
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	paths, err := crdFiles(folders)
 	if err != nil {
-		return nil, fmt.Errorf("list the CRDs of %s: %w", dir, err)
+		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("no CRD in %s: run `make generate`", dir)
+		return nil, fmt.Errorf("no CRD in %s: run `make generate`", strings.Join(folders, ", "))
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, path := range paths {
@@ -68,6 +63,26 @@ func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds = append(crds, crd)
 	}
 	return crds, nil
+}
+
+// crdFiles returns the paths of the CRDs in the folders.
+func crdFiles(folders []string) ([]string, error) {
+	var paths []string
+	for _, folder := range folders {
+		if !filepath.IsAbs(folder) {
+			root, err := ModuleRoot()
+			if err != nil {
+				return nil, err
+			}
+			folder = filepath.Join(root, folder)
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("list the CRDs of %s: %w", folder, err)
+		}
+		paths = append(paths, slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" })...)
+	}
+	return paths, nil
 }
 
 // Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds, and without

@@ -54,8 +54,8 @@ type options struct {
 	noCRDs      bool
 }
 
-// CRDDir installs the CRDs of the folder instead of those in config/crd/bases. A relative
-// path starts at the module's root.
+// CRDDir installs the CRDs of the folder instead of all generated ones. A relative path starts at
+// the module's root.
 func CRDDir(dir string) Option {
 	return func(o *options) { o.crdDir = dir }
 }
