@@ -54,6 +54,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller/serverless"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/startup"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/internal/webhook"
@@ -112,8 +113,8 @@ type Manager struct {
 	options Options
 	config  *rest.Config
 	hook    *webhook.Webhook
-	crds    *crds
-	health  *health
+	crds    *startup.CRDs
+	health  *startup.Health
 	synced  atomic.Bool
 }
 
@@ -122,19 +123,19 @@ type Manager struct {
 func New(options Options) (*Manager, error) {
 	cfg := rest.CopyConfig(options.Config)
 	cfg.QPS = -1
-	crds, err := newCRDs(cfg, options.Logger)
+	crds, err := startup.NewCRDs(cfg, options.Logger, resources()...)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{options: options, config: cfg, hook: newWebhook(cfg, options), crds: crds}
-	checks := []check{cachesCheck(&m.synced)}
+	checks := []startup.Check{startup.CachesCheck(&m.synced)}
 	if !options.Disabled {
-		checks = append([]check{{name: "crds", unready: crds.unready}}, checks...)
+		checks = append([]startup.Check{{Name: "crds", Unready: crds.Unready}}, checks...)
 	}
 	if m.hook.Server != nil {
-		checks = append(checks, check{name: "webhook", unready: m.hook.Server.StartedChecker()})
+		checks = append(checks, startup.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
 	}
-	if m.health, err = newHealth(options.HealthProbeBindAddress, checks...); err != nil {
+	if m.health, err = startup.NewHealth(options.HealthProbeBindAddress, checks...); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -144,26 +145,12 @@ func New(options Options) (*Manager, error) {
 // Meanwhile it serves the health checks. It returns an error if an address is not available or
 // the lease is lost. The process must exit when Run returns.
 func (m *Manager) Run(ctx context.Context) error {
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	healthy, closeHealth := context.WithCancel(context.WithoutCancel(ctx))
-	defer closeHealth()
-	served := make(chan error, 1)
-	go func() {
-		err := m.health.serve(healthy)
-		if err != nil {
-			stop()
-		}
-		served <- err
-	}()
-	err := m.run(running)
-	closeHealth()
-	return errors.Join(err, <-served)
+	return m.health.Run(ctx, m.run)
 }
 
 func (m *Manager) run(ctx context.Context) error {
 	// Without controllers, the manager does not need the CRDs.
-	if !m.options.Disabled && !m.crds.await(ctx) {
+	if !m.options.Disabled && !m.crds.Await(ctx) {
 		return nil
 	}
 	mgr, err := m.assemble(ctx)
@@ -189,7 +176,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		Scheme: scheme,
 		Logger: options.Logger,
 		// The mapper knows the kinds that the CRDs were waited for.
-		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.crds.mapper, nil },
+		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.crds.Mapper, nil },
 		Cache:                         caches(options.views()),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
@@ -206,7 +193,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)
 	}
-	if err := mgr.Add(&readiness{cache: mgr.GetCache(), synced: &m.synced}); err != nil {
+	if err := mgr.Add(&startup.Readiness{Cache: mgr.GetCache(), Synced: &m.synced}); err != nil {
 		return nil, fmt.Errorf("add health checks: %w", err)
 	}
 	if options.Disabled {
@@ -231,6 +218,16 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		return nil, err
 	}
 	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, shortages, options)
+}
+
+// resources returns the custom resources that the controllers need.
+func resources() []startup.Resource {
+	kruise, own := v1alpha1.GroupVersion(), seamarkv1alpha1.GroupVersion()
+	return []startup.Resource{
+		{Kind: kruise.WithKind("NodePodProbe"), Name: "nodepodprobes"},
+		{Kind: kruise.WithKind("PodProbeMarker"), Name: "podprobemarkers"},
+		{Kind: own.WithKind("ProbeReport"), Name: "probereports"},
+	}
 }
 
 // newScheme returns a scheme with only the types that the manager reads and writes, because those
@@ -291,7 +288,7 @@ func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manag
 	if err != nil {
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
-	recorder, err := addRecorder(cfg, mgr)
+	recorder, err := startup.AddRecorder(cfg, mgr, Name)
 	if err != nil {
 		return err
 	}

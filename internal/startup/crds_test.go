@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package startup
 
 import (
 	"context"
@@ -35,6 +35,17 @@ func (d *discovery) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTM
 		return nil, &meta.NoKindMatchError{GroupKind: kind}
 	default:
 		return &meta.RESTMapping{}, nil
+	}
+}
+
+func resources() []Resource {
+	kind := func(group, kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind}
+	}
+	return []Resource{
+		{Kind: kind("apps.kruise.io", "NodePodProbe"), Name: "nodepodprobes"},
+		{Kind: kind("apps.kruise.io", "PodProbeMarker"), Name: "podprobemarkers"},
+		{Kind: kind("seamark.dev", "ProbeReport"), Name: "probereports"},
 	}
 }
 
@@ -81,8 +92,8 @@ func TestAwaitCRDs(t *testing.T) {
 				var lines []string
 				log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 				tc.discovery.start = time.Now()
-				c := &crds{mapper: &tc.discovery, log: log}
-				if !c.await(t.Context()) {
+				c := &CRDs{Mapper: &tc.discovery, resources: resources(), log: log}
+				if !c.Await(t.Context()) {
 					t.Fatal("stopped waiting")
 				}
 				if took := time.Since(tc.discovery.start); took > tc.latest {
@@ -91,7 +102,7 @@ func TestAwaitCRDs(t *testing.T) {
 				if tc.discovery.calls > tc.calls {
 					t.Errorf("%d requests, want at most %d", tc.discovery.calls, tc.calls)
 				}
-				if err := c.unready(nil); err != nil {
+				if err := c.Unready(nil); err != nil {
 					t.Errorf("not ready after the wait: %v", err)
 				}
 				if len(lines) != len(tc.lines) {
@@ -111,11 +122,11 @@ func TestAwaitCRDsUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c := &crds{mapper: &discovery{start: time.Now(), broken: time.Hour}, log: funcr.New(func(_, _ string) {}, funcr.Options{})}
-		if c.await(ctx) {
+		c := &CRDs{resources: resources(), Mapper: &discovery{start: time.Now(), broken: time.Hour}, log: funcr.New(func(_, _ string) {}, funcr.Options{})}
+		if c.Await(ctx) {
 			t.Error("the wait ends although the API server does not answer")
 		}
-		if err := c.unready(nil); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		if err := c.Unready(nil); err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("not ready because of %v, want the error of the API server", err)
 		}
 	})

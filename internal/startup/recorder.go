@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package startup
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// addRecorder returns an event recorder with the manager as the source. It records while the
+// AddRecorder returns an event recorder with the named program as the source. It records while the
 // manager runs.
-func addRecorder(cfg *rest.Config, mgr ctrlmanager.Manager) (record.EventRecorder, error) {
+func AddRecorder(cfg *rest.Config, mgr ctrlmanager.Manager, name string) (record.EventRecorder, error) {
 	client, err := typedcorev1.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("create the client for events: %w", err)
@@ -26,7 +26,7 @@ func addRecorder(cfg *rest.Config, mgr ctrlmanager.Manager) (record.EventRecorde
 	if err != nil {
 		return nil, fmt.Errorf("add the event recorder: %w", err)
 	}
-	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: Name}), nil
+	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: name}), nil
 }
 
 // recording sends events to the API server.

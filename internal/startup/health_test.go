@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package startup
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 func TestHealth(t *testing.T) {
 	var synced atomic.Bool
 	var waiting error
-	h, err := newHealth("0", check{name: "crds", unready: func(*http.Request) error { return waiting }}, cachesCheck(&synced))
+	h, err := NewHealth("0", Check{Name: "crds", Unready: func(*http.Request) error { return waiting }}, CachesCheck(&synced))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestHealth(t *testing.T) {
 	expect("/readyz", http.StatusServiceUnavailable, "crds: ok\ncaches: not synced\n")
 	synced.Store(true)
 	expect("/readyz", http.StatusOK, "crds: ok\ncaches: ok\n")
-	if err := h.serve(t.Context()); err != nil {
+	if err := h.Serve(t.Context()); err != nil {
 		t.Errorf("serve without an address: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestHealthAddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	if _, err := newHealth(address); err == nil || !strings.Contains(err.Error(), `health.bindAddress "`+address) {
+	if _, err := NewHealth(address); err == nil || !strings.Contains(err.Error(), `health.bindAddress "`+address) {
 		t.Errorf("error %v, want one that names the field and %s", err, address)
 	}
 }

@@ -1,7 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+// Package startup contains what the programs that run controllers share around their controllers:
+// the wait for CRDs, the health checks, and the recorder of events.
+package startup
 
 import (
 	"context"
@@ -18,24 +20,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// reminder is how often the manager logs that it still waits for the same CRDs.
+// reminder is how often a program logs that it still waits for the same CRDs.
 const reminder = time.Minute
 
-// crds waits until the API server serves the custom resources of the manager. It checks only that
+// Resource is a custom resource that a program needs.
+type Resource struct {
+	// Kind is the kind, in the version that the program uses.
+	Kind schema.GroupVersionKind
+	// Name is the name of the resource: the plural, in lower case.
+	Name string
+}
+
+// CRDs waits until the API server serves the custom resources of a program. It checks only that
 // they are served: their schema may be older or newer, or that of OpenKruise.
-type crds struct {
-	mapper meta.RESTMapper
-	log    logr.Logger
-	// missing is why the manager waits, nil if it does not.
+type CRDs struct {
+	// Mapper knows the resources that were waited for.
+	Mapper meta.RESTMapper
+
+	resources []Resource
+	log       logr.Logger
+	// missing is why the program waits, nil if it does not.
 	missing atomic.Pointer[error]
 }
 
-func newCRDs(cfg *rest.Config, log logr.Logger) (*crds, error) {
+// NewCRDs returns a CRDs for the resources. It does not connect to the API server.
+func NewCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*CRDs, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
@@ -44,23 +55,23 @@ func newCRDs(cfg *rest.Config, log logr.Logger) (*crds, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
 	}
-	c := &crds{mapper: mapper, log: log}
+	c := &CRDs{Mapper: mapper, resources: resources, log: log}
 	c.wait(errors.New("not checked yet"))
 	return c, nil
 }
 
-func (c *crds) wait(reason error) { c.missing.Store(&reason) }
+func (c *CRDs) wait(reason error) { c.missing.Store(&reason) }
 
-// unready returns why the manager waits.
-func (c *crds) unready(*http.Request) error {
+// Unready returns why the program waits.
+func (c *CRDs) Unready(*http.Request) error {
 	if reason := c.missing.Load(); reason != nil {
 		return *reason
 	}
 	return nil
 }
 
-// await returns when the resources are served or ctx ends, which it reports.
-func (c *crds) await(ctx context.Context) bool {
+// Await returns when the resources are served or ctx ends, which it reports.
+func (c *CRDs) Await(ctx context.Context) bool {
 	delay := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 7, Cap: 10 * time.Second}
 	waited, logged, at := false, "", time.Time{}
 	for {
@@ -89,23 +100,15 @@ func (c *crds) await(ctx context.Context) bool {
 }
 
 // unserved returns an error if the API server does not serve a resource or does not answer.
-func (c *crds) unserved() error {
-	kruise, own := v1alpha1.GroupVersion(), seamarkv1alpha1.GroupVersion()
+func (c *CRDs) unserved() error {
 	var missing []string
-	for _, each := range []struct {
-		kind     schema.GroupVersionKind
-		resource string
-	}{
-		{kruise.WithKind("NodePodProbe"), "nodepodprobes"},
-		{kruise.WithKind("PodProbeMarker"), "podprobemarkers"},
-		{own.WithKind("ProbeReport"), "probereports"},
-	} {
-		name := each.resource + "." + each.kind.Group
-		_, err := c.mapper.RESTMapping(each.kind.GroupKind(), each.kind.Version)
+	for _, each := range c.resources {
+		name := each.Name + "." + each.Kind.Group
+		_, err := c.Mapper.RESTMapping(each.Kind.GroupKind(), each.Kind.Version)
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):
-			missing = append(missing, name+"/"+each.kind.Version)
+			missing = append(missing, name+"/"+each.Kind.Version)
 		default:
 			return fmt.Errorf("discover %s: %w", name, err)
 		}

@@ -1,0 +1,82 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command seamark-workloads runs the controllers of the workloads, such as CloneSet. Several can
+// run: one is the leader, the others keep their caches in sync.
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/command"
+	"github.com/seamark-dev/seamark/internal/config"
+	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/workloads"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// namespaceFile contains the namespace of the pod.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// gcPercent is the value of GOGC if the environment does not set it. As in the manager, most of the
+// memory is caches, which garbage collections do not shrink.
+const gcPercent = 50
+
+func main() { os.Exit(command.Execute(newCommand())) }
+
+func newCommand() *cobra.Command {
+	var line *config.Manager
+	program := command.Program{Name: workloads.Name, Version: version}
+	cmd := program.Command("Run the controllers of the workloads", func(ctx context.Context) error {
+		c, err := line.Load()
+		if err != nil {
+			return err
+		}
+		return run(ctx, program, line, c)
+	})
+	line = config.NewManager(cmd.Flags(), namespaceFile)
+	return cmd
+}
+
+func run(ctx context.Context, program command.Program, line *config.Manager, c *v1alpha1.ManagerConfiguration) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	logger := logging.New(os.Stderr, c.Logging)
+	ctrllog.SetLogger(logger)
+	cfg, err := program.Start(logger, line.Kubeconfig, c)
+	if err != nil {
+		return err
+	}
+	w, err := workloads.New(options(cfg, c, logger))
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// options converts the configuration.
+func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Logger) workloads.Options {
+	return workloads.Options{
+		Config:                  cfg,
+		LeaderElection:          *c.LeaderElection.LeaderElect,
+		LeaderElectionNamespace: c.LeaderElection.ResourceNamespace,
+		MetricsBindAddress:      c.Metrics.BindAddress,
+		HealthProbeBindAddress:  c.Health.BindAddress,
+		PprofBindAddress:        c.Pprof.BindAddress,
+		Version:                 version,
+		Registry:                ctrlmetrics.Registry,
+		Logger:                  logger,
+	}
+}

@@ -1,0 +1,150 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workloads assembles seamark-workloads: the caches, the controllers of the workloads, and
+// the servers of metrics and health.
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/startup"
+)
+
+// Name is the program's name in leases and events.
+const Name = "seamark-workloads"
+
+// shutdown is the time that controllers have to finish their writes on shutdown.
+const shutdown = 5 * time.Second
+
+// Options configure the program.
+type Options struct {
+	// Config connects to the API server. Its rate limits are ignored: the API server's
+	// priority and fairness limits requests.
+	Config *rest.Config
+	// LeaderElection makes the controllers wait until this process is the leader. Without
+	// it, only one process may run.
+	LeaderElection bool
+	// LeaderElectionNamespace is the namespace of the lease.
+	LeaderElectionNamespace string
+	// MetricsBindAddress and HealthProbeBindAddress are the addresses of the two servers,
+	// host:port. "0" disables a server.
+	MetricsBindAddress, HealthProbeBindAddress string
+	// PprofBindAddress is the address that serves profiles, host:port. Empty or "0" disables
+	// it. The host must be a loopback address, because profiles expose internals.
+	PprofBindAddress string
+	// Version of the program, for the metrics.
+	Version string
+	// Registry receives the program's own metrics.
+	Registry prometheus.Registerer
+	// Logger receives the log of the program and its controllers.
+	Logger logr.Logger
+}
+
+// Workloads runs the controllers.
+type Workloads struct {
+	options Options
+	config  *rest.Config
+	crds    *startup.CRDs
+	health  *startup.Health
+	synced  atomic.Bool
+}
+
+// New returns a Workloads. It does not connect to the API server, and returns an error if the
+// address of the health checks is not available.
+func New(options Options) (*Workloads, error) {
+	cfg := rest.CopyConfig(options.Config)
+	cfg.QPS = -1
+	crds, err := startup.NewCRDs(cfg, options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workloads{options: options, config: cfg, crds: crds}
+	w.health, err = startup.NewHealth(options.HealthProbeBindAddress,
+		startup.Check{Name: "crds", Unready: crds.Unready}, startup.CachesCheck(&w.synced))
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Run waits until the API server serves the CRDs of the enabled controllers, and runs the
+// controllers until the context ends. Meanwhile it serves the health checks. It returns an error if
+// an address is not available or the lease is lost. The process must exit when Run returns.
+func (w *Workloads) Run(ctx context.Context) error { return w.health.Run(ctx, w.run) }
+
+func (w *Workloads) run(ctx context.Context) error {
+	if !w.crds.Await(ctx) {
+		return nil
+	}
+	mgr, err := w.assemble()
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+func (w *Workloads) assemble() (ctrlmanager.Manager, error) {
+	options := w.options
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	// Names repeat if one process runs several programs in turn, as tests do.
+	skipNames, grace := true, shutdown
+	mgr, err := ctrlmanager.New(w.config, ctrlmanager.Options{
+		Scheme:                        scheme,
+		Logger:                        options.Logger,
+		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.crds.Mapper, nil },
+		Cache:                         cache.Options{ReaderFailOnMissingInformer: true},
+		Client:                        client.Options{Cache: &client.CacheOptions{}},
+		LeaderElection:                options.LeaderElection,
+		LeaderElectionID:              Name,
+		LeaderElectionNamespace:       options.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		HealthProbeBindAddress:        "0",
+		PprofBindAddress:              options.PprofBindAddress,
+		GracefulShutdownTimeout:       &grace,
+		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the manager: %w", err)
+	}
+	if err := mgr.Add(&startup.Readiness{Cache: mgr.GetCache(), Synced: &w.synced}); err != nil {
+		return nil, fmt.Errorf("add health checks: %w", err)
+	}
+	return mgr, nil
+}
+
+// newScheme returns a scheme with only the types that the controllers read and write, because those
+// of all API groups take megabytes.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("create the scheme: %w", err)
+	}
+	return scheme, nil
+}
