@@ -23,6 +23,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(),
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&NodePodProbe{}, &NodePodProbeList{},
+		&CloneSet{}, &CloneSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

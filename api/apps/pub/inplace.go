@@ -1,0 +1,89 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pub
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// InPlaceUpdateReady is the readiness gate of pods that can be updated in place. The condition is
+	// False from before the update until the new containers run.
+	InPlaceUpdateReady corev1.PodConditionType = "InPlaceUpdateReady"
+
+	// InPlaceUpdateStateKey is the pod annotation that contains the InPlaceUpdateState of the last
+	// update, as JSON.
+	InPlaceUpdateStateKey = "apps.kruise.io/inplace-update-state"
+
+	// InPlaceUpdateGraceKey is the pod annotation that is present during the grace period of an
+	// update. The value is what is written to the pod after the grace period, as JSON.
+	InPlaceUpdateGraceKey = "apps.kruise.io/inplace-update-grace"
+)
+
+// InPlaceUpdateStrategy contains the parameters of in-place updates.
+type InPlaceUpdateStrategy struct {
+	// gracePeriodSeconds is the time in seconds between marking a pod not ready and changing its
+	// containers, 0 to 3600.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+}
+
+// InPlaceUpdateState is the state of the last in-place update of a pod, in its annotation
+// InPlaceUpdateStateKey. An update that OpenKruise started can be continued from it.
+type InPlaceUpdateState struct {
+	// Revision is the hash of the revision that the pod is updated to.
+	Revision string `json:"revision"`
+	// UpdateTimestamp is the time when the update started.
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+	// LastContainerStatuses are the statuses from before the update of the containers that change, by
+	// the name of the container.
+	LastContainerStatuses map[string]InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
+	// UpdateEnvFromMetadata reports whether environment variables that refer to labels or annotations
+	// change. Seamark does not set it.
+	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
+	// UpdateResources reports whether resources of containers change.
+	UpdateResources bool `json:"updateResources,omitempty"`
+	// VerticalUpdateOnly reports whether only resources of containers change.
+	VerticalUpdateOnly bool `json:"verticalUpdateOnly"`
+	// NextContainerImages are the images of containers that are updated in a later batch, by the name
+	// of the container. Seamark does not set it.
+	NextContainerImages map[string]string `json:"nextContainerImages,omitempty"`
+	// NextContainerRefMetadata are labels and annotations that containers of a later batch refer to.
+	// Seamark does not set it.
+	NextContainerRefMetadata map[string]metav1.ObjectMeta `json:"nextContainerRefMetadata,omitempty"`
+	// NextContainerResources are the resources of containers that are updated in a later batch, by the
+	// name of the container. Seamark does not set it.
+	NextContainerResources map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
+	// PreCheckBeforeNext is the condition for the next batch. Seamark does not set it.
+	PreCheckBeforeNext *InPlaceUpdatePreCheckBeforeNext `json:"preCheckBeforeNext,omitempty"`
+	// ContainerBatchesRecord are the batches that have been written.
+	ContainerBatchesRecord []InPlaceUpdateContainerBatch `json:"containerBatchesRecord,omitempty"`
+}
+
+// InPlaceUpdateContainerStatus is what the status of a container was before the update.
+type InPlaceUpdateContainerStatus struct {
+	// ImageID is the image ID of the container status. The update of the container is done when it
+	// differs, or when the new image has the same ID.
+	ImageID string `json:"imageID,omitempty"`
+	// Resources are the resources of the container before the update.
+	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
+}
+
+// InPlaceUpdatePreCheckBeforeNext is the condition for the next batch of containers.
+type InPlaceUpdatePreCheckBeforeNext struct {
+	// ContainersRequiredReady are the names of the containers that must be ready.
+	ContainersRequiredReady []string `json:"containersRequiredReady,omitempty"`
+}
+
+// InPlaceUpdateContainerBatch is a batch of containers that was updated together.
+type InPlaceUpdateContainerBatch struct {
+	// Timestamp is the time when the batch was written.
+	Timestamp metav1.Time `json:"timestamp"`
+	// Containers are the names of the containers.
+	Containers []string `json:"containers"`
+}

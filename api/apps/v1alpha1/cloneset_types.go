@@ -1,0 +1,327 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+)
+
+const (
+	// CloneSetInstanceID is the label of pods and claims that contains the instance ID of the pod: 5
+	// characters. The name of the pod is the name of the set, a hyphen and the ID.
+	CloneSetInstanceID = "apps.kruise.io/cloneset-instance-id"
+
+	// CloneSetScalingExcludePreparingDeleteKey is the CloneSet label that, if it is "true", excludes
+	// pods in the state PreparingDelete from the number of replicas: the set does not wait for them
+	// before it creates their replacements.
+	CloneSetScalingExcludePreparingDeleteKey = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
+
+	// PodSerialAnnotationKey is the pod annotation that contains the serial number of a pod of a
+	// CloneSet, from which the instance ID is computed.
+	PodSerialAnnotationKey = "seamark.dev/pod-serial"
+
+	// DefaultCloneSetMaxUnavailable is the default of updateStrategy.maxUnavailable of a CloneSet.
+	DefaultCloneSetMaxUnavailable = "20%"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:shortName=clone,categories=all
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="The desired number of pods."
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=`.status.updatedReplicas`,description="The number of pods of the update revision."
+// +kubebuilder:printcolumn:name="UPDATED_READY",type=integer,JSONPath=`.status.updatedReadyReplicas`,description="The number of pods of the update revision that are ready."
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=`.status.readyReplicas`,description="The number of pods that are ready."
+// +kubebuilder:printcolumn:name="TOTAL",type=integer,JSONPath=`.status.replicas`,description="The number of pods."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="CONTAINERS",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].name`,description="The containers of the template."
+// +kubebuilder:printcolumn:name="IMAGES",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template."
+// +kubebuilder:printcolumn:name="SELECTOR",type=string,priority=1,JSONPath=`.status.labelSelector`,description="The selector of the pods."
+
+// CloneSet runs a number of pods of one template. It updates them in place or by recreating them, in
+// the order of a priority, and deletes idle pods before busy pods.
+type CloneSet struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec defines the pods of the set, and how they are scaled and updated.
+	// +required
+	Spec CloneSetSpec `json:"spec,omitempty"`
+
+	// status is the status of the set, set by Seamark.
+	// +optional
+	Status CloneSetStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// CloneSetList is a list of CloneSets.
+type CloneSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items is the list of CloneSets.
+	Items []CloneSet `json:"items"`
+}
+
+// CloneSetSpec is the desired state of a CloneSet.
+type CloneSetSpec struct {
+	// replicas is the desired number of pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// selector selects the pods of the set. It must match the labels of the template.
+	// +required
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// template is the template of the pods.
+	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// volumeClaimTemplates are the templates of the claims of each pod, at most 32. The name of a claim
+	// is the name of the template, a hyphen, and the name of the pod. A claim is deleted with its pod.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// scaleStrategy defines how pods are created and deleted.
+	// +optional
+	// +kubebuilder:default={}
+	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
+
+	// updateStrategy defines how pods are updated when the template changes.
+	// +optional
+	// +kubebuilder:default={}
+	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// revisionHistoryLimit is the maximum number of old revisions that are kept.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// minReadySeconds is the time in seconds for which a pod must be ready before it counts as
+	// available.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// lifecycle contains the hooks with which other programs delay the deletion and the in-place update
+	// of pods.
+	// +optional
+	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+}
+
+// CloneSetScaleStrategy defines how pods are created and deleted.
+type CloneSetScaleStrategy struct {
+	// podsToDelete are names of pods to delete, at most 1000. If replicas is lowered at the same time,
+	// they are deleted before other pods; otherwise they are replaced. Names without a pod have no
+	// effect.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	PodsToDelete []string `json:"podsToDelete,omitempty"`
+
+	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created to
+	// scale up: a number, or a percentage of replicas. If it is not set, all missing pods are created
+	// at once.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// disablePVCReuse creates new claims for pods that replace other pods. By default, a new pod uses
+	// the claims that a deleted pod left.
+	// +optional
+	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
+}
+
+// CloneSetUpdateStrategy defines how pods are updated when the template changes.
+type CloneSetUpdateStrategy struct {
+	// type is ReCreate, InPlaceIfPossible or InPlaceOnly.
+	// +optional
+	// +kubebuilder:default=ReCreate
+	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
+
+	// partition is the number of pods that keep the old revision: a number, or a percentage of
+	// replicas, rounded up. A percentage other than 100% keeps at most replicas - 1 pods.
+	// +optional
+	// +kubebuilder:default=0
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+
+	// maxUnavailable is the maximum number of pods that may be unavailable during an update: a number,
+	// or a percentage of replicas, rounded up if maxSurge is 0 and otherwise down.
+	// +optional
+	// +kubebuilder:default="20%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxSurge is the maximum number of pods above replicas during an update or while named pods are
+	// deleted: a number, or a percentage of replicas, rounded up.
+	// +optional
+	// +kubebuilder:default=0
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// paused stops the update. Scaling continues.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// priorityStrategy orders the pods of an update by their labels.
+	// +optional
+	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+
+	// scatterStrategy spreads the pods with the same label over the update, so that they are not
+	// updated one after the other. It applies after priorityStrategy.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ScatterStrategy UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
+
+	// inPlaceUpdateStrategy contains the parameters of in-place updates.
+	// +optional
+	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+}
+
+// CloneSetUpdateStrategyType is how a CloneSet updates pods.
+//
+// +kubebuilder:validation:Enum=ReCreate;InPlaceIfPossible;InPlaceOnly
+type CloneSetUpdateStrategyType string
+
+const (
+	// RecreateCloneSetUpdateStrategyType deletes pods and creates new ones.
+	RecreateCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "ReCreate"
+	// InPlaceIfPossibleCloneSetUpdateStrategyType updates pods in place if the change permits it, and
+	// otherwise recreates them.
+	InPlaceIfPossibleCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceIfPossible"
+	// InPlaceOnlyCloneSetUpdateStrategyType updates pods in place, and does not update them if the
+	// change does not permit it.
+	InPlaceOnlyCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceOnly"
+)
+
+// UpdateScatterStrategy are the labels whose pods are spread over an update.
+type UpdateScatterStrategy []UpdateScatterTerm
+
+// UpdateScatterTerm is a label whose pods are spread over an update.
+type UpdateScatterTerm struct {
+	// key is the label key.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// value is the label value.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value"`
+}
+
+// CloneSetStatus is the observed state of a CloneSet.
+type CloneSetStatus struct {
+	// observedGeneration is the generation of the spec that the status refers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of pods.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// availableReplicas is the number of pods that have been ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// updatedReplicas is the number of pods of the update revision.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// updatedReadyReplicas is the number of pods of the update revision that are ready.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
+
+	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
+	// minReadySeconds.
+	// +optional
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+
+	// expectedUpdatedReplicas is the number of pods that are to have the update revision: replicas -
+	// partition.
+	// +optional
+	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
+
+	// updateRevision is the name of the revision of the template.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+
+	// currentRevision is the name of the revision that all pods had last.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// collisionCount is the number of collisions of revision names. It is part of the hash in the name
+	// of new revisions.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// conditions are FailedScale and FailedUpdate, which are True while pods cannot be created, deleted
+	// or updated.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []CloneSetCondition `json:"conditions,omitempty"`
+
+	// labelSelector is the selector of the pods as a string, for autoscalers.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+
+	// podSerial is the highest serial number of the pods that the set has created. It prevents that a
+	// new pod gets the name of a deleted pod. Seamark adds this field.
+	// +optional
+	PodSerial int64 `json:"podSerial,omitempty"`
+}
+
+// CloneSetConditionType is the type of a CloneSet condition.
+type CloneSetConditionType string
+
+const (
+	// CloneSetConditionFailedScale is True while pods or claims cannot be created or deleted.
+	CloneSetConditionFailedScale CloneSetConditionType = "FailedScale"
+	// CloneSetConditionFailedUpdate is True while pods cannot be updated.
+	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
+)
+
+// CloneSetCondition is a condition of a CloneSet.
+type CloneSetCondition struct {
+	// type is the type of the condition.
+	// +required
+	Type CloneSetConditionType `json:"type"`
+
+	// status is True, False or Unknown.
+	// +required
+	Status corev1.ConditionStatus `json:"status"`
+
+	// lastTransitionTime is the time of the last change of the status.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+
+	// reason is a CamelCase word for the cause.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message describes the cause.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

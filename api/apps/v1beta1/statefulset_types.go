@@ -1,0 +1,344 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+)
+
+// MaxMinReadySeconds is the maximum of updateStrategy.rollingUpdate.minReadySeconds.
+const MaxMinReadySeconds = 300
+
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:shortName=sts;asts,categories=all
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="The desired number of pods."
+// +kubebuilder:printcolumn:name="CURRENT",type=integer,JSONPath=`.status.replicas`,description="The number of pods."
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=`.status.updatedReplicas`,description="The number of pods of the update revision."
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=`.status.readyReplicas`,description="The number of pods that are ready."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="CONTAINERS",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].name`,description="The containers of the template."
+// +kubebuilder:printcolumn:name="IMAGES",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template."
+
+// StatefulSet runs pods with stable names and claims. In addition to the StatefulSet of Kubernetes, it
+// updates pods in place and in the order of a priority, reserves ordinals, and has lifecycle hooks.
+type StatefulSet struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec defines the pods of the set, and how they are scaled and updated.
+	// +required
+	Spec StatefulSetSpec `json:"spec,omitempty"`
+
+	// status is the status of the set, set by Seamark.
+	// +optional
+	Status StatefulSetStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// StatefulSetList is a list of StatefulSets.
+type StatefulSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items is the list of StatefulSets.
+	Items []StatefulSet `json:"items"`
+}
+
+// StatefulSetSpec is the desired state of a StatefulSet.
+type StatefulSetSpec struct {
+	// replicas is the desired number of pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// selector selects the pods of the set. It must match the labels of the template.
+	// +required
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// template is the template of the pods. The name of a pod is the name of the set, a hyphen, and the
+	// ordinal.
+	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// volumeClaimTemplates are the templates of the claims of each pod, at most 32. The name of a claim
+	// is the name of the template, a hyphen, and the name of the pod.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// volumeClaimUpdateStrategy defines when existing claims follow a change of volumeClaimTemplates.
+	// +optional
+	VolumeClaimUpdateStrategy VolumeClaimUpdateStrategy `json:"volumeClaimUpdateStrategy,omitzero"`
+
+	// serviceName is the name of the headless service of the set, which defines the DNS names of the
+	// pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// podManagementPolicy is OrderedReady or Parallel. With OrderedReady, pods are created one after the
+	// other, in the order of their ordinals, each after its predecessor is ready, and deleted in the
+	// opposite order. With Parallel, they are created and deleted together.
+	// +optional
+	// +kubebuilder:default=OrderedReady
+	// +kubebuilder:validation:Enum=OrderedReady;Parallel
+	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
+
+	// updateStrategy defines how pods are updated when the template changes.
+	// +optional
+	// +kubebuilder:default={}
+	UpdateStrategy StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// revisionHistoryLimit is the maximum number of old revisions that are kept.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// reserveOrdinals are ordinals that pods must not have, at most 1000 entries: numbers, and ranges
+	// like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used instead.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
+
+	// lifecycle contains the hooks with which other programs delay the deletion and the in-place update
+	// of pods.
+	// +optional
+	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+
+	// scaleStrategy defines how pods are created and deleted.
+	// +optional
+	ScaleStrategy *StatefulSetScaleStrategy `json:"scaleStrategy,omitempty"`
+
+	// persistentVolumeClaimRetentionPolicy defines when the claims of volumeClaimTemplates are deleted.
+	// +optional
+	// +kubebuilder:default={}
+	PersistentVolumeClaimRetentionPolicy *StatefulSetPersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// ordinals defines the first ordinal.
+	// +optional
+	Ordinals *StatefulSetOrdinals `json:"ordinals,omitempty"`
+}
+
+// VolumeClaimUpdateStrategy defines when existing claims follow a change of volumeClaimTemplates.
+type VolumeClaimUpdateStrategy struct {
+	// type must be OnDelete: a claim follows a change when it is deleted and created again.
+	// +optional
+	Type VolumeClaimUpdateStrategyType `json:"type,omitempty"`
+}
+
+// VolumeClaimUpdateStrategyType is when existing claims follow a change of volumeClaimTemplates.
+//
+// +kubebuilder:validation:Enum=OnDelete
+type VolumeClaimUpdateStrategyType string
+
+// OnPVCDeleteVolumeClaimUpdateStrategyType does not change existing claims.
+const OnPVCDeleteVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnDelete"
+
+// StatefulSetUpdateStrategy defines how pods are updated when the template changes.
+type StatefulSetUpdateStrategy struct {
+	// type is RollingUpdate or OnDelete. With OnDelete, a pod is updated when another client deletes it.
+	// +optional
+	// +kubebuilder:default=RollingUpdate
+	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
+	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
+
+	// rollingUpdate contains the parameters of the type RollingUpdate.
+	// +optional
+	// +kubebuilder:default={}
+	RollingUpdate *RollingUpdateStatefulSetStrategy `json:"rollingUpdate,omitempty"`
+}
+
+// RollingUpdateStatefulSetStrategy contains the parameters of rolling updates.
+type RollingUpdateStatefulSetStrategy struct {
+	// partition is the first ordinal that is updated: pods with a lower ordinal keep the old revision.
+	// With unorderedUpdate it is the number of pods that keep the old revision.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	Partition *int32 `json:"partition,omitempty"`
+
+	// maxUnavailable is the maximum number of pods that may be unavailable during an update: a number,
+	// or a percentage of replicas, rounded down, at least 1.
+	// +optional
+	// +kubebuilder:default=1
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// podUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly.
+	// +optional
+	// +kubebuilder:default=ReCreate
+	PodUpdatePolicy PodUpdateStrategyType `json:"podUpdatePolicy,omitempty"`
+
+	// paused stops the update. Scaling continues.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// unorderedUpdate updates pods in the order of a priority instead of their ordinals. It requires
+	// podManagementPolicy Parallel.
+	// +optional
+	UnorderedUpdate *UnorderedUpdateStrategy `json:"unorderedUpdate,omitempty"`
+
+	// inPlaceUpdateStrategy contains the parameters of in-place updates.
+	// +optional
+	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+
+	// minReadySeconds is the time in seconds for which a pod must be ready before it counts as
+	// available, 0 to 300.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=300
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+}
+
+// UnorderedUpdateStrategy defines an update order that does not depend on ordinals.
+type UnorderedUpdateStrategy struct {
+	// priorityStrategy orders the pods of an update by their labels.
+	// +optional
+	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+}
+
+// PodUpdateStrategyType is how a StatefulSet updates pods.
+//
+// +kubebuilder:validation:Enum=ReCreate;InPlaceIfPossible;InPlaceOnly
+type PodUpdateStrategyType string
+
+const (
+	// RecreatePodUpdateStrategyType deletes pods and creates new ones.
+	RecreatePodUpdateStrategyType PodUpdateStrategyType = "ReCreate"
+	// InPlaceIfPossiblePodUpdateStrategyType updates pods in place if the change permits it, and
+	// otherwise recreates them.
+	InPlaceIfPossiblePodUpdateStrategyType PodUpdateStrategyType = "InPlaceIfPossible"
+	// InPlaceOnlyPodUpdateStrategyType updates pods in place, and does not update them if the change
+	// does not permit it.
+	InPlaceOnlyPodUpdateStrategyType PodUpdateStrategyType = "InPlaceOnly"
+)
+
+// StatefulSetScaleStrategy defines how pods are created and deleted.
+type StatefulSetScaleStrategy struct {
+	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created or
+	// deleted: a number, or a percentage of replicas, rounded down. It requires podManagementPolicy
+	// Parallel. If it is not set, pods are created and deleted together.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// PersistentVolumeClaimRetentionPolicyType is what happens to claims.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type PersistentVolumeClaimRetentionPolicyType string
+
+const (
+	// RetainPersistentVolumeClaimRetentionPolicyType keeps the claims.
+	RetainPersistentVolumeClaimRetentionPolicyType PersistentVolumeClaimRetentionPolicyType = "Retain"
+	// DeletePersistentVolumeClaimRetentionPolicyType deletes the claims.
+	DeletePersistentVolumeClaimRetentionPolicyType PersistentVolumeClaimRetentionPolicyType = "Delete"
+)
+
+// StatefulSetPersistentVolumeClaimRetentionPolicy defines when the claims of a set are deleted.
+type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
+	// whenDeleted is Retain or Delete: what happens to the claims when the set is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenDeleted PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
+
+	// whenScaled is Retain or Delete: what happens to the claims of pods that are deleted because
+	// replicas is lowered.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenScaled PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
+}
+
+// StatefulSetOrdinals defines the ordinals of a set.
+type StatefulSetOrdinals struct {
+	// start is the first ordinal.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	Start int32 `json:"start"`
+}
+
+// StatefulSetStatus is the observed state of a StatefulSet.
+type StatefulSetStatus struct {
+	// observedGeneration is the generation of the spec that the status refers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of pods.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// availableReplicas is the number of pods that have been ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// currentReplicas is the number of pods of the current revision.
+	// +optional
+	CurrentReplicas int32 `json:"currentReplicas"`
+
+	// updatedReplicas is the number of pods of the update revision.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// updatedReadyReplicas is the number of pods of the update revision that are ready.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+
+	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
+	// minReadySeconds.
+	// +optional
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+
+	// currentRevision is the name of the revision of the pods that are not updated yet.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// updateRevision is the name of the revision of the template.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+
+	// collisionCount is the number of collisions of revision names. It is part of the hash in the name
+	// of new revisions.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// conditions are FailedCreatePod and FailedUpdatePod, which are True while pods cannot be created,
+	// deleted or updated.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []appsv1.StatefulSetCondition `json:"conditions,omitempty"`
+
+	// labelSelector is the selector of the pods as a string, for autoscalers.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+const (
+	// FailedCreatePod is the type of the condition that is True while pods or claims cannot be created
+	// or deleted.
+	FailedCreatePod appsv1.StatefulSetConditionType = "FailedCreatePod"
+	// FailedUpdatePod is the type of the condition that is True while pods cannot be updated.
+	FailedUpdatePod appsv1.StatefulSetConditionType = "FailedUpdatePod"
+)
