@@ -1,0 +1,136 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package revision keeps the history of a set's pod template in ControllerRevisions. Names, numbers and
+// contents are those of the built-in StatefulSet and of OpenKruise, so that a set can be taken over
+// without a rollout. Two templates are the same revision if they mean the same, not only if their
+// bytes are equal: OpenKruise writes null for unset times.
+package revision
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+const (
+	// HashLabel is the label of a ControllerRevision whose value is the hash in its name.
+	HashLabel = "controller.kubernetes.io/hash"
+
+	// longestPrefix is the number of bytes of a set's name that fit in the name of a revision.
+	longestPrefix = 223
+
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// patch is the content of a ControllerRevision: a strategic merge patch of the set.
+type patch struct {
+	Spec struct {
+		Template json.RawMessage `json:"template"`
+	} `json:"spec"`
+}
+
+// Template returns the pod template that the revision records.
+func Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	var p patch
+	if err := json.Unmarshal(rev.Data.Raw, &p); err != nil {
+		return nil, fmt.Errorf("decode ControllerRevision %s/%s: %w", rev.Namespace, rev.Name, err)
+	}
+	if len(p.Spec.Template) == 0 {
+		return nil, fmt.Errorf("decode ControllerRevision %s/%s: no spec.template", rev.Namespace, rev.Name)
+	}
+	template := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal(p.Spec.Template, template); err != nil {
+		return nil, fmt.Errorf("decode ControllerRevision %s/%s: spec.template: %w", rev.Namespace, rev.Name, err)
+	}
+	return template, nil
+}
+
+// encode returns the content of the revision that records the template. Equal templates have equal
+// contents: the keys are sorted.
+func encode(template *corev1.PodTemplateSpec) ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
+	if err != nil {
+		return nil, fmt.Errorf("encode the pod template: %w", err)
+	}
+	fields["$patch"] = "replace"
+	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
+}
+
+// hash returns the hash of a content, with a safe alphabet and without "-".
+func hash(content []byte, collisions int32) string {
+	h := fnv.New32()
+	_, _ = h.Write(content)
+	_, _ = h.Write([]byte(strconv.FormatInt(int64(collisions), 10)))
+	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
+}
+
+// Hash returns the hash in the name of a revision: what follows the last "-". It is the value of the
+// label pod-template-hash of a CloneSet's pods.
+func Hash(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
+
+// Is reports whether the pod is of the revision with the name, by its label controller-revision-hash.
+// The label may be the hash only: OpenKruise has a feature gate for it.
+func Is(pod *corev1.Pod, name string) bool {
+	label := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	return label != "" && (label == name || label == Hash(name))
+}
+
+// Of returns the revision of the pod, nil if it is not among the revisions.
+func Of(pod *corev1.Pod, revisions []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	for _, rev := range revisions {
+		if Is(pod, rev.Name) {
+			return rev
+		}
+	}
+	return nil
+}
+
+// Equal reports whether the revisions record the same template.
+func Equal(a, b *appsv1.ControllerRevision) bool {
+	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
+		return true
+	}
+	left, err := Template(a)
+	if err != nil {
+		return false
+	}
+	right, err := Template(b)
+	return err == nil && equality.Semantic.DeepEqual(left, right)
+}
+
+// build returns the revision of the owner's template, with a number.
+func build(owner *Owner, content []byte, collisions int32, number int64) *appsv1.ControllerRevision {
+	prefix := owner.Object.GetName()
+	if len(prefix) > longestPrefix {
+		prefix = prefix[:longestPrefix]
+	}
+	sum := hash(content, collisions)
+	labels := maps.Clone(owner.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[HashLabel] = sum
+	annotations := maps.Clone(owner.Object.GetAnnotations())
+	delete(annotations, lastApplied)
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.Object.GetNamespace(), Name: prefix + "-" + sum,
+			Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner.Object, owner.Kind)},
+		},
+		Data:     runtime.RawExtension{Raw: content},
+		Revision: number,
+	}
+}
