@@ -5,6 +5,7 @@ package workload
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -28,4 +29,20 @@ type Failure struct {
 	Object string
 	// Err is the error of the API server.
 	Err error
+}
+
+// SelectorMarked is the type of the condition of a set that is True while a marker writes a label key
+// of the set's selector: the set releases a pod, and replaces it, when the marker changes the label.
+const SelectorMarked = "SelectorMarked"
+
+// MarkedKeys returns the label keys of the selector that markers write, sorted.
+func MarkedKeys(selector *metav1.LabelSelector, markers Markers) []string {
+	if selector == nil || len(markers.Labels) == 0 {
+		return nil
+	}
+	keys := sets.KeySet(selector.MatchLabels)
+	for i := range selector.MatchExpressions {
+		keys.Insert(selector.MatchExpressions[i].Key)
+	}
+	return sets.List(keys.Intersection(markers.Labels))
 }

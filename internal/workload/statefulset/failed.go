@@ -1,0 +1,78 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+// Failed sets the conditions FailedCreatePod and FailedUpdatePod of the status to the failed writes of
+// the step: True with the first error of the kind, or False if the condition exists and no write of
+// the kind failed. It is called after the writes of every step.
+func Failed(status *appsv1beta1.StatefulSetStatus, failures []workload.Failure, now time.Time) {
+	setFailed(status, appsv1beta1.FailedCreatePod, first(failures, false), now)
+	setFailed(status, appsv1beta1.FailedUpdatePod, first(failures, true), now)
+}
+
+// first returns the first failure of the kind, nil if there is none.
+func first(failures []workload.Failure, update bool) *workload.Failure {
+	i := slices.IndexFunc(failures, func(f workload.Failure) bool { return f.Update == update })
+	if i < 0 {
+		return nil
+	}
+	return &failures[i]
+}
+
+func setFailed(
+	status *appsv1beta1.StatefulSetStatus, kind appsv1.StatefulSetConditionType, failure *workload.Failure, now time.Time,
+) {
+	if failure != nil {
+		setCondition(status, appsv1.StatefulSetCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: "WriteFailed",
+			Message: fmt.Sprintf("%s: %v", failure.Object, failure.Err),
+		}, now)
+		return
+	}
+	clearCondition(status, kind, "WriteFailed", now)
+}
+
+// setCondition sets the condition. The transition time changes with the status of the condition only.
+func setCondition(status *appsv1beta1.StatefulSetStatus, condition appsv1.StatefulSetCondition, now time.Time) {
+	condition.LastTransitionTime = metav1.NewTime(now)
+	i := conditionIndex(status, condition.Type)
+	if i < 0 {
+		status.Conditions = append(status.Conditions, condition)
+		return
+	}
+	if old := status.Conditions[i]; old.Status == condition.Status {
+		condition.LastTransitionTime = old.LastTransitionTime
+	}
+	status.Conditions[i] = condition
+}
+
+// clearCondition sets a condition to False if it is True for the reason.
+func clearCondition(
+	status *appsv1beta1.StatefulSetStatus, kind appsv1.StatefulSetConditionType, reason string, now time.Time,
+) {
+	i := conditionIndex(status, kind)
+	if i < 0 || status.Conditions[i].Status != corev1.ConditionTrue || status.Conditions[i].Reason != reason {
+		return
+	}
+	setCondition(status, appsv1.StatefulSetCondition{
+		Type: kind, Status: corev1.ConditionFalse, Reason: "Recovered",
+	}, now)
+}
+
+func conditionIndex(status *appsv1beta1.StatefulSetStatus, kind appsv1.StatefulSetConditionType) int {
+	return slices.IndexFunc(status.Conditions, func(c appsv1.StatefulSetCondition) bool { return c.Type == kind })
+}
