@@ -1,0 +1,102 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// scatter spreads the pods that have a label of the terms over the sequence. Among themselves, the
+// pods with the label and the pods without it keep their order. Terms apply one after the other, the
+// one that most pods have first, so that the most common label is spread most evenly last.
+func scatter(pods, all []*corev1.Pod, terms v1alpha1.UpdateScatterStrategy) []*corev1.Pod {
+	for _, term := range sorted(pods, terms) {
+		pods = spread(pods, all, term)
+	}
+	return pods
+}
+
+// sorted returns the terms that pods have, the most common one first.
+func sorted(pods []*corev1.Pod, terms v1alpha1.UpdateScatterStrategy) v1alpha1.UpdateScatterStrategy {
+	if len(terms) == 1 {
+		return terms
+	}
+	count := make(map[v1alpha1.UpdateScatterTerm]int, len(terms))
+	result := make(v1alpha1.UpdateScatterStrategy, 0, len(terms))
+	for _, term := range terms {
+		if _, ok := count[term]; ok {
+			continue
+		}
+		for _, pod := range pods {
+			if has(pod, term) {
+				count[term]++
+			}
+		}
+		if count[term] > 0 {
+			result = append(result, term)
+		}
+	}
+	slices.SortStableFunc(result, func(a, b v1alpha1.UpdateScatterTerm) int { return count[b] - count[a] })
+	return result
+}
+
+func has(pod *corev1.Pod, term v1alpha1.UpdateScatterTerm) bool {
+	value, ok := pod.Labels[term.Key]
+	return ok && value == term.Value
+}
+
+// spread distributes the pods that have the label evenly over the pods that do not. The last pod with
+// the label ends the sequence. If pods without the label have been updated before, their share among
+// the pods to update is lower than in the set, and the surplus of pods with the label is updated at
+// the end.
+func spread(pods, all []*corev1.Pod, term v1alpha1.UpdateScatterTerm) []*corev1.Pod {
+	var with, without []*corev1.Pod
+	for _, pod := range pods {
+		if has(pod, term) {
+			with = append(with, pod)
+		} else {
+			without = append(without, pod)
+		}
+	}
+	if len(with) <= 1 || len(without) <= 1 {
+		return pods
+	}
+	result := make([]*corev1.Pod, 0, len(pods))
+	last := with[len(with)-1]
+	with = with[:len(with)-1]
+
+	// Pods without the label that exceed the density of the set come first.
+	totalWith := -1
+	for _, pod := range all {
+		if has(pod, term) {
+			totalWith++
+		}
+	}
+	totalWithout := len(all) - totalWith - 1
+	if totalWith > 0 && totalWithout*len(with) < len(without)*totalWith {
+		surplus := len(without) - (totalWithout*len(with)+totalWith-1)/totalWith
+		result, without = append(result, without[:surplus]...), without[surplus:]
+	}
+	return append(merge(result, with, without), last)
+}
+
+// merge appends the pods of both sequences: at each point, the sequence of which less has been taken
+// continues.
+func merge(result, with, without []*corev1.Pod) []*corev1.Pod {
+	i, j := 0, 0
+	for i < len(with) || j < len(without) {
+		if j == len(without) || i < len(with) && i*len(without) <= j*len(with) {
+			result = append(result, with[i])
+			i++
+		} else {
+			result = append(result, without[j])
+			j++
+		}
+	}
+	return result
+}
