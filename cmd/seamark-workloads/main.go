@@ -36,7 +36,7 @@ const gcPercent = 50
 func main() { os.Exit(command.Execute(newCommand())) }
 
 func newCommand() *cobra.Command {
-	var line *config.Manager
+	var line *config.Workloads
 	program := command.Program{Name: workloads.Name, Version: version}
 	cmd := program.Command("Run the controllers of the workloads", func(ctx context.Context) error {
 		c, err := line.Load()
@@ -45,11 +45,11 @@ func newCommand() *cobra.Command {
 		}
 		return run(ctx, program, line, c)
 	})
-	line = config.NewManager(cmd.Flags(), namespaceFile)
+	line = config.NewWorkloads(cmd.Flags(), namespaceFile)
 	return cmd
 }
 
-func run(ctx context.Context, program command.Program, line *config.Manager, c *v1alpha1.ManagerConfiguration) error {
+func run(ctx context.Context, program command.Program, line *config.Workloads, c *v1alpha1.WorkloadsConfiguration) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, program command.Program, line *config.Manager, c *
 }
 
 // options converts the configuration.
-func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Logger) workloads.Options {
+func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.Logger) workloads.Options {
 	return workloads.Options{
 		Config:                  cfg,
 		LeaderElection:          *c.LeaderElection.LeaderElect,

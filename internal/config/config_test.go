@@ -20,6 +20,8 @@ import (
 const (
 	managerHead = "apiVersion: config.seamark.dev/v1alpha1\nkind: ManagerConfiguration\n"
 	agentHead   = "apiVersion: config.seamark.dev/v1alpha1\nkind: AgentConfiguration\n"
+
+	workloadsHead = "apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\n"
 )
 
 // line is the input of a program: the content of the file, or none, and flags.

@@ -41,6 +41,9 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 		case strings.HasPrefix(content, agentHead):
 			_, err = loadAgent(t, line{file: content})
 			loaded["agent"] = true
+		case strings.HasPrefix(content, workloadsHead):
+			_, err = loadWorkloads(t, line{file: content})
+			loaded["workloads"] = true
 		default:
 			t.Errorf("example of unknown kind:\n%s", content)
 		}
@@ -48,18 +51,21 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 			t.Errorf("%v in\n%s", err, example[1])
 		}
 	}
-	if len(loaded) != 2 {
-		t.Errorf("found examples for %v only, want manager and agent", loaded)
+	if len(loaded) != 3 {
+		t.Errorf("found examples for %v only, want manager, agent and workloads", loaded)
 	}
 }
 
 // TestDocumentedFields checks that the documentation lists exactly the fields, with their
 // defaults.
 func TestDocumentedFields(t *testing.T) {
-	manager, agent := &v1alpha1.ManagerConfiguration{}, &v1alpha1.AgentConfiguration{}
+	manager, agent, workloads := &v1alpha1.ManagerConfiguration{}, &v1alpha1.AgentConfiguration{}, &v1alpha1.WorkloadsConfiguration{}
 	v1alpha1.SetManagerDefaults(manager)
 	v1alpha1.SetAgentDefaults(agent)
-	for kind, c := range map[string]any{"ManagerConfiguration": manager, "AgentConfiguration": agent} {
+	v1alpha1.SetWorkloadsDefaults(workloads)
+	for kind, c := range map[string]any{
+		"ManagerConfiguration": manager, "AgentConfiguration": agent, "WorkloadsConfiguration": workloads,
+	} {
 		want := map[string]string{}
 		leaves(t, "", reflect.ValueOf(c).Elem(), want)
 		_, table, found := strings.Cut(reference(t), "| "+kind+" | default |")
@@ -102,10 +108,11 @@ func leaves(t *testing.T, path string, value reflect.Value, into map[string]stri
 
 // TestDocumentedFlags checks that the documentation lists exactly the flags.
 func TestDocumentedFlags(t *testing.T) {
-	manager, agent := newSet(), newSet()
+	manager, agent, workloads := newSet(), newSet(), newSet()
 	NewManager(manager, "")
 	NewAgent(agent, "")
-	for program, set := range map[string]*pflag.FlagSet{"manager": manager, "agent": agent} {
+	NewWorkloads(workloads, "")
+	for program, set := range map[string]*pflag.FlagSet{"manager": manager, "agent": agent, "workloads program": workloads} {
 		_, paragraph, _ := strings.Cut(reference(t), "The flags of the "+program+" are ")
 		paragraph, _, _ = strings.Cut(paragraph, "\n\n")
 		documented := []string{"config"}

@@ -41,10 +41,7 @@ func NewManager(set *pflag.FlagSet, namespaceFile string) *Manager {
 func (m *Manager) Load() (*v1alpha1.ManagerConfiguration, error) { return m.source.load() }
 
 func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
-	f.bool(c.LeaderElection.LeaderElect, "leader-elect", "leaderElection.leaderElect", "wait for leadership before doing any work; if false, only one manager may run")
-	f.text(&c.LeaderElection.ResourceNamespace, "leader-election-namespace", "leaderElection.resourceNamespace", "namespace of the lease; default the namespace of the pod, or outside a pod "+v1alpha1.DefaultNamespace)
-	f.text(&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "address that serves /metrics, host:port; 0 disables it")
-	f.text(&c.Health.BindAddress, "health-probe-bind-address", "health.bindAddress", "address that serves /healthz and /readyz, host:port; 0 disables it")
+	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
 	f.set.Var(gatesFlag{&c.FeatureGates}, "feature-gates", "feature gates, as A=true,B=false; the gates are "+strings.Join(knownGates(), ", "))
 	f.remember("feature-gates", "featureGates")
 	bindShared(f, &c.Pprof, &c.Logging)
@@ -52,8 +49,13 @@ func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 
 func completeManager(c *v1alpha1.ManagerConfiguration, namespaceFile string) {
 	c.FeatureGates = effective(c.FeatureGates)
-	if c.LeaderElection.ResourceNamespace == "" {
-		c.LeaderElection.ResourceNamespace = OwnNamespace(namespaceFile)
+	completeLease(&c.LeaderElection, namespaceFile)
+}
+
+// completeLease sets the namespace of the lease if it is unset.
+func completeLease(c *v1alpha1.LeaderElection, namespaceFile string) {
+	if c.ResourceNamespace == "" {
+		c.ResourceNamespace = OwnNamespace(namespaceFile)
 	}
 }
 
@@ -68,9 +70,7 @@ func OwnNamespace(file string) string {
 
 func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	var found problems
-	found.name(field.NewPath("leaderElection", "resourceNamespace"), c.LeaderElection.ResourceNamespace, validation.ValidateNamespaceName)
-	found.address(field.NewPath("metrics", "bindAddress"), c.Metrics.BindAddress)
-	found.address(field.NewPath("health", "bindAddress"), c.Health.BindAddress)
+	found.elected(c.LeaderElection, c.Metrics, c.Health)
 	found.shared(c.Pprof, c.Logging)
 
 	controllers := field.NewPath("controllers")

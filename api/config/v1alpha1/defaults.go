@@ -61,6 +61,25 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 	orDefault(&webhook.ConfigurationName, DefaultWebhookName)
 }
 
+// SetWorkloadsDefaults sets the defaults of all unset fields of c, except the namespace of the
+// lease, which depends on where the program runs.
+func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
+	c.SetGroupVersionKind(GroupVersion().WithKind("WorkloadsConfiguration"))
+	if c.LeaderElection.LeaderElect == nil {
+		c.LeaderElection.LeaderElect = new(true)
+	}
+	orDefault(&c.Metrics.BindAddress, ":8080")
+	orDefault(&c.Health.BindAddress, ":8081")
+	orDefault(&c.Pprof.BindAddress, "0")
+	orDefault(&c.Logging.Format, LogText)
+	for _, controller := range []*WorkloadController{&c.Controllers.CloneSet, &c.Controllers.StatefulSet} {
+		if controller.Enabled == nil {
+			controller.Enabled = new(true)
+		}
+		orDefault(&controller.Concurrency, 16)
+	}
+}
+
 // SetAgentDefaults sets the defaults of all unset fields of c.
 func SetAgentDefaults(c *AgentConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("AgentConfiguration"))

@@ -18,9 +18,10 @@ import (
 // TestDocumentedDefaults checks that the doc comment of a field states the default of the
 // field, or of the first field of its type.
 func TestDocumentedDefaults(t *testing.T) {
-	manager, agent := &ManagerConfiguration{}, &AgentConfiguration{}
+	manager, agent, workloads := &ManagerConfiguration{}, &AgentConfiguration{}, &WorkloadsConfiguration{}
 	SetManagerDefaults(manager)
 	SetAgentDefaults(agent)
+	SetWorkloadsDefaults(workloads)
 	comments := fieldComments(t)
 	documented := 0
 	var check func(value reflect.Value)
@@ -44,6 +45,7 @@ func TestDocumentedDefaults(t *testing.T) {
 	}
 	check(reflect.ValueOf(manager).Elem())
 	check(reflect.ValueOf(agent).Elem())
+	check(reflect.ValueOf(workloads).Elem())
 	if documented < 20 {
 		t.Errorf("found %d documented defaults, want all", documented)
 	}
@@ -53,7 +55,7 @@ func TestDocumentedDefaults(t *testing.T) {
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
 	comments := map[string]string{}
-	for _, name := range []string{"agent_types.go", "manager_types.go", "shared_types.go"} {
+	for _, name := range []string{"agent_types.go", "manager_types.go", "shared_types.go", "workloads_types.go"} {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,6 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme registers the types of this package in scheme. It never returns an error.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &ManagerConfiguration{}, &AgentConfiguration{})
+	scheme.AddKnownTypes(GroupVersion(), &ManagerConfiguration{}, &AgentConfiguration{}, &WorkloadsConfiguration{})
 	return nil
 }

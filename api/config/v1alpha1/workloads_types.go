@@ -1,0 +1,54 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// WorkloadsConfiguration configures seamark-workloads.
+//
+// +kubebuilder:object:root=true
+type WorkloadsConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// leaderElection configures how one of several replicas becomes the leader.
+	// +optional
+	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
+	// metrics is the address that serves /metrics. Default ":8080".
+	// +optional
+	Metrics Endpoint `json:"metrics,omitempty"`
+	// health is the address that serves /healthz and /readyz. Default ":8081".
+	// +optional
+	Health Endpoint `json:"health,omitempty"`
+	// pprof is the address that serves the profiles of net/http/pprof. It must be a loopback
+	// address such as 127.0.0.1:6060, or "0". Default "0".
+	// +optional
+	Pprof Endpoint `json:"pprof,omitempty"`
+	// logging configures the log.
+	// +optional
+	Logging Logging `json:"logging,omitempty"`
+	// controllers configures which controllers run, at least one.
+	// +optional
+	Controllers WorkloadControllers `json:"controllers,omitempty"`
+}
+
+// WorkloadControllers configures the controller of each kind of workload.
+type WorkloadControllers struct {
+	// cloneSet runs CloneSets.
+	// +optional
+	CloneSet WorkloadController `json:"cloneSet,omitempty"`
+	// statefulSet runs StatefulSets of group apps.kruise.io.
+	// +optional
+	StatefulSet WorkloadController `json:"statefulSet,omitempty"`
+}
+
+// WorkloadController configures the controller of a kind of workload.
+type WorkloadController struct {
+	// enabled runs the controller. Its CRD must be installed. Default true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// concurrency is the number of sets that the controller processes at the same time, 1 to
+	// 256. Default 16.
+	// +optional
+	Concurrency int32 `json:"concurrency,omitempty"`
+}

@@ -1,0 +1,59 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+// Workloads is the command line of seamark-workloads.
+type Workloads struct {
+	// Kubeconfig is how the program connects to the API server.
+	Kubeconfig Kubeconfig
+
+	source *source[v1alpha1.WorkloadsConfiguration]
+}
+
+// NewWorkloads defines the program's flags in set, which the caller parses. NamespaceFile is the
+// file that contains the namespace of the pod.
+func NewWorkloads(set *pflag.FlagSet, namespaceFile string) *Workloads {
+	w := &Workloads{source: newSource(set, kind[v1alpha1.WorkloadsConfiguration]{
+		name:     "WorkloadsConfiguration",
+		defaults: v1alpha1.SetWorkloadsDefaults,
+		bind:     bindWorkloads,
+		complete: func(c *v1alpha1.WorkloadsConfiguration) { completeLease(&c.LeaderElection, namespaceFile) },
+		validate: validateWorkloads,
+	})}
+	w.Kubeconfig.Bind(set)
+	return w
+}
+
+// Load returns the configuration. The flags must have been parsed.
+func (w *Workloads) Load() (*v1alpha1.WorkloadsConfiguration, error) { return w.source.load() }
+
+func bindWorkloads(f flags, c *v1alpha1.WorkloadsConfiguration) {
+	bindElected(f, "replica", &c.LeaderElection, &c.Metrics, &c.Health)
+	bindShared(f, &c.Pprof, &c.Logging)
+}
+
+func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
+	var found problems
+	found.elected(c.LeaderElection, c.Metrics, c.Health)
+	found.shared(c.Pprof, c.Logging)
+	controllers, enabled := field.NewPath("controllers"), false
+	for name, controller := range map[string]v1alpha1.WorkloadController{
+		"cloneSet":    c.Controllers.CloneSet,
+		"statefulSet": c.Controllers.StatefulSet,
+	} {
+		enabled = enabled || *controller.Enabled
+		found.between(controllers.Child(name, "concurrency"), controller.Concurrency, 1, 256)
+	}
+	if !enabled {
+		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if controllers.statefulSet.enabled is false: at least one controller must run")
+	}
+	return found.sorted()
+}

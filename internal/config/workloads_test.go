@@ -1,0 +1,90 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+)
+
+func loadWorkloads(t *testing.T, l line) (*v1alpha1.WorkloadsConfiguration, error) {
+	t.Helper()
+	set := newSet()
+	w := NewWorkloads(set, "testdata/namespace")
+	if err := l.parse(t, set); err != nil {
+		return nil, err
+	}
+	return w.Load()
+}
+
+func TestWorkloads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line line
+		want func(*v1alpha1.WorkloadsConfiguration)
+	}{
+		"no file and no flags": {want: func(*v1alpha1.WorkloadsConfiguration) {}},
+		"file overrides defaults": {
+			line{file: workloadsHead + "controllers: {cloneSet: {concurrency: 8}, statefulSet: {enabled: false}}"},
+			func(c *v1alpha1.WorkloadsConfiguration) {
+				c.Controllers.CloneSet.Concurrency, c.Controllers.StatefulSet.Enabled = 8, new(false)
+			},
+		},
+		"flags override the file": {
+			line{
+				file: workloadsHead + "metrics: {bindAddress: \":1\"}\nleaderElection: {resourceNamespace: kube-system}",
+				args: []string{"--leader-elect=false", "--leader-election-namespace=games", "--metrics-bind-address=0", "--health-probe-bind-address=:2", "-v=4"},
+			},
+			func(c *v1alpha1.WorkloadsConfiguration) {
+				c.LeaderElection = v1alpha1.LeaderElection{LeaderElect: new(false), ResourceNamespace: "games"}
+				c.Metrics.BindAddress, c.Health.BindAddress, c.Logging.Verbosity = "0", ":2", 4
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := loadWorkloads(t, tc.line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &v1alpha1.WorkloadsConfiguration{}
+			v1alpha1.SetWorkloadsDefaults(want)
+			want.LeaderElection.ResourceNamespace = "marks"
+			tc.want(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidWorkloads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line line
+		want string
+	}{
+		"unknown controller": {
+			line{file: workloadsHead + "controllers: {daemonSet: {}}"},
+			`unknown field "controllers.daemonSet"`,
+		},
+		"concurrency": {
+			line{file: workloadsHead + "controllers: {statefulSet: {concurrency: 257}}"},
+			"controllers.statefulSet.concurrency: Invalid value: 257: must be between 1 and 256, inclusive",
+		},
+		"no controller": {
+			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}}"},
+			"controllers.cloneSet.enabled: Invalid value: false: must be true if controllers.statefulSet.enabled is false: at least one controller must run",
+		},
+		"namespace of the lease": {
+			line{args: []string{"--leader-election-namespace=A"}},
+			"--leader-election-namespace=\"A\": a lowercase RFC 1123 label",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loadWorkloads(t, tc.line)
+			expect(t, err, []string{tc.want})
+		})
+	}
+}
