@@ -71,7 +71,8 @@ demo-down: cluster-down ## Stop and remove what the demo started.
 build: ## Build the static programs into bin/, with the version compiled in.
 	@$(call PROGRESS,building the programs,$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS)))
 	@$(GO_BUILD) -o bin/example-server ./examples/server
-	@echo "built $(addprefix bin/,$(PROGRAMS) example-server), version $(VERSION)"
+	@$(GO_BUILD) -o bin/example-database ./examples/database
+	@echo "built $(addprefix bin/,$(PROGRAMS) example-server example-database), version $(VERSION)"
 
 # What targets and tests run besides Seamark's own programs.
 .PHONY: tools
@@ -273,11 +274,16 @@ e2e-images:
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/probe-target.tar
 
 .PHONY: example-images
-example-images: ## Build the image of the example server and load it into the local cluster.
+example-images: ## Build the images of the examples and load them into the local cluster.
 	@$(GO_BUILD) -o $(IMAGES)/bin/ ./examples/server
 	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/example-server:dev --out $(IMAGES)/example-server.tar \
 		--user 65532 --entrypoint /bin/example-server --file $(IMAGES)/bin/server=/bin/example-server
-	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/example-server.tar
+	@for version in v1 v2; do \
+		go build -ldflags "-s -w -X main.version=$$version" -o $(IMAGES)/bin/database-$$version ./examples/database; \
+		$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/example-database:$$version --out $(IMAGES)/example-database-$$version.tar \
+			--user 65532 --entrypoint /bin/example-database --file $(IMAGES)/bin/database-$$version=/bin/example-database; \
+	done
+	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(addprefix $(IMAGES)/,example-server.tar example-database-v1.tar example-database-v2.tar)
 
 # Arguments of `make bench`, for example BENCH_ARGS='-run reports/'. -help lists them.
 BENCH_ARGS ?=

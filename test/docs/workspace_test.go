@@ -34,7 +34,7 @@ exec %q "$@" "${more[@]}"
 func newWorkspace(t *testing.T, clusterDir string) *workspace {
 	t.Helper()
 	w := &workspace{bin: t.TempDir()}
-	target, programs := "test-local", []string{"seamark", "seamark-manager", "seamark-agent", "example-server"}
+	target, programs := "test-local", []string{"seamark", "seamark-manager", "seamark-agent", "example-server", "example-database"}
 	if clusterDir != "" {
 		target, programs = "test-docs", append(programs, "kustomize")
 	}

@@ -46,7 +46,6 @@ func TestExamples(t *testing.T) {
 			all(hasLabel("role", "primary"), hasAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")),
 			all(hasLabel("role", "secondary"), lacksAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict")),
 			hasCondition("example.com/caught-up", corev1.ConditionTrue, "seconds behind"),
-			hasCondition("example.com/caught-up", corev1.ConditionFalse, "seconds behind"),
 		},
 		"startup-then-liveness": {
 			all(hasLabel("stage", "loading"), hasCondition("example.com/loaded", corev1.ConditionFalse)),

@@ -44,7 +44,7 @@ func testMain(m *testing.M) (int, error) {
 		return 0, fmt.Errorf("set test.parallel: %w", err)
 	}
 	var folder string
-	for _, name := range []string{"seamark", "example-server"} {
+	for _, name := range []string{"seamark", "example-server", "example-database"} {
 		program, err := process.Built(name, "test-local")
 		if err != nil {
 			return 0, err
