@@ -20,11 +20,15 @@ import (
 )
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers
-of all markers, all NodePodProbes and all ProbeReports. It first scales the managers to
-zero and acquires their lease. It keeps the CRDs and the markers.
+of all markers, all NodePodProbes and all ProbeReports. It first scales the managers and
+seamark-workloads to zero and acquires the lease of the managers. It keeps the CRDs, the
+markers, and CloneSets and StatefulSets with their pods.
 
 The chart runs this command before a release is deleted. If Seamark was installed
 without the chart, run it before you delete the rest. It is safe to run it again.`
+
+// workloadsName is the name of the Deployment and Lease of seamark-workloads.
+const workloadsName = "seamark-workloads"
 
 func newUninstallCommand(program command.Program) *cobra.Command {
 	var kubeconfig config.Kubeconfig
@@ -52,6 +56,7 @@ func newUninstallCommand(program command.Program) *cobra.Command {
 				Config:    cfg,
 				Namespace: namespace,
 				Name:      program.Name,
+				Workloads: workloadsName,
 				Identity:  fmt.Sprintf("%s_uninstall_%d", host, os.Getpid()),
 				Out:       cmd.OutOrStdout(),
 			})
@@ -62,7 +67,7 @@ func newUninstallCommand(program command.Program) *cobra.Command {
 		},
 	}
 	kubeconfig.Bind(cmd.Flags())
-	cmd.Flags().StringVar(&namespace, "namespace", config.OwnNamespace(namespaceFile), "namespace of the managers' Deployment and Lease")
+	cmd.Flags().StringVar(&namespace, "namespace", config.OwnNamespace(namespaceFile), "namespace of the Deployments and Leases")
 	bindTimeout(cmd, &timeout, 5*time.Minute)
 	return cmd
 }

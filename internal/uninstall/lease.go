@@ -69,11 +69,11 @@ func (u *uninstaller) withLease(ctx context.Context, work func(context.Context) 
 	return err
 }
 
-// deleteLease deletes the lease, which no process uses anymore.
-func (u *uninstaller) deleteLease(ctx context.Context) error {
-	err := u.kubernetes.CoordinationV1().Leases(u.Namespace).Delete(ctx, u.Name, metav1.DeleteOptions{})
+// deleteLease deletes a lease, which no process uses anymore.
+func (u *uninstaller) deleteLease(ctx context.Context, name string) error {
+	err := u.kubernetes.CoordinationV1().Leases(u.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete lease %s/%s: %w", u.Namespace, u.Name, err)
+		return fmt.Errorf("delete lease %s/%s: %w", u.Namespace, name, err)
 	}
 	return nil
 }

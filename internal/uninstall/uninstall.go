@@ -3,13 +3,15 @@
 
 // Package uninstall removes what Seamark has written to a cluster: the marks of all pods, the
 // finalizers of all markers, all NodePodProbes and all ProbeReports. The markers are kept.
-// During the work the managers are scaled to zero and their lease is held, so that no manager
-// writes. A run that failed can be repeated.
+// CloneSets, StatefulSets and their pods are kept. During the work the managers and
+// seamark-workloads are scaled to zero and the managers' lease is held: no manager writes, and no
+// workload is scaled or updated based on marks that are being removed. A run that failed can be
+// repeated.
 //
 // Required permissions, in addition to those of a manager:
 //
-//	deployments/scale    patch, for the managers' Deployment
-//	leases               delete, for the managers' Lease
+//	deployments/scale    patch, for both Deployments
+//	leases               delete, for the Leases with the same names
 package uninstall
 
 import (
@@ -45,6 +47,8 @@ type Options struct {
 	Namespace string
 	// Name of the managers' Deployment and Lease.
 	Name string
+	// Workloads is the name of the Deployment and Lease of seamark-workloads.
+	Workloads string
 	// Identity of this run as the holder of the Lease.
 	Identity string
 	// Out receives a line for each completed step.
@@ -81,7 +85,11 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	if err := u.stopManagers(ctx); err != nil {
+	workloads, err := u.stop(ctx, u.Workloads)
+	if err != nil {
+		return Summary{}, err
+	}
+	if _, err := u.stop(ctx, u.Name); err != nil {
 		return Summary{}, err
 	}
 	var summary Summary
@@ -92,11 +100,16 @@ func Run(ctx context.Context, options Options) (Summary, error) {
 	if err != nil {
 		return summary, err
 	}
-	if err := u.deleteLease(ctx); err != nil {
-		return summary, err
+	for _, name := range []string{u.Workloads, u.Name} {
+		if err := u.deleteLease(ctx, name); err != nil {
+			return summary, err
+		}
 	}
 	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and %s.",
 		count(summary.Markers, "PodProbeMarker"))
+	if workloads {
+		u.say("Kept the CRDs of CloneSets and StatefulSets, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
+	}
 	return summary, nil
 }
 

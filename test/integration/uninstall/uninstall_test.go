@@ -39,6 +39,8 @@ import (
 const (
 	system = env.SystemNamespace
 	name   = "seamark-manager"
+	// workloads is the name of the Deployment and lease of seamark-workloads.
+	workloads = "seamark-workloads"
 	// foreign is a finalizer of another owner.
 	foreign = "example.com/held"
 	// reports is the number of ProbeReports: more than a page.
@@ -55,7 +57,7 @@ func TestUninstall(t *testing.T) {
 		mark.Annotation("note"):                {Text: "x"},
 		mark.ConditionType("example.com/busy"): {Condition: mark.Condition{Status: corev1.ConditionTrue}},
 	}
-	createDeployment(t, e)
+	createDeployment(t, e, name, "b")
 	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x"), marks)
 	createMarked(t, e, builders.Pod(namespace, "ended").Label("app", "x"), marks, corev1.PodSucceeded)
 	createInherited(t, e, builders.Pod(namespace, "inherited").Label("app", "x"), marks)
@@ -203,7 +205,7 @@ func TestRunningManager(t *testing.T) {
 	e := env.Start(t)
 	config := identity(t, e)
 	namespace := e.Namespace(t)
-	createDeployment(t, e)
+	createDeployment(t, e, name, "b")
 	manager := plain(builders.Pod(system, "manager").Label("a", "b"))
 	must(t, e.Client.Create(t.Context(), manager))
 	must(t, e.Client.Create(t.Context(), plain(builders.Pod(system, "hook").Label("a", "c"))))
@@ -212,7 +214,7 @@ func TestRunningManager(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
 	defer cancel()
 	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), `wait for manager seamark-system/manager to terminate: out of time`) {
+	if err == nil || !strings.Contains(err.Error(), `wait for pod seamark-system/manager to terminate: out of time`) {
 		t.Errorf("error %v, want one that names the manager", err)
 	}
 	pod := &corev1.Pod{}
@@ -243,7 +245,7 @@ func TestNothingInstalled(t *testing.T) {
 }
 
 func options(config *rest.Config, out *bytes.Buffer) uninstall.Options {
-	return uninstall.Options{Config: config, Namespace: system, Name: name, Identity: "test", Out: out}
+	return uninstall.Options{Config: config, Namespace: system, Name: name, Workloads: workloads, Identity: "test", Out: out}
 }
 
 // identity returns a configuration with the rights of the manager and of the hook.
@@ -252,8 +254,8 @@ func identity(t *testing.T, e *env.Env) *rest.Config {
 	config := e.Component(t, name)
 	meta := metav1.ObjectMeta{Namespace: system, Name: "seamark-uninstall"}
 	must(t, e.Client.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{name}, Verbs: []string{"patch"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"delete"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{name, workloads}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name, workloads}, Verbs: []string{"delete"}},
 	}}))
 	must(t, e.Client.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta,
@@ -263,9 +265,10 @@ func identity(t *testing.T, e *env.Env) *rest.Config {
 	return config
 }
 
-func createDeployment(t *testing.T, e *env.Env) {
+// createDeployment creates the Deployment of a program whose pods have the label a with a value.
+func createDeployment(t *testing.T, e *env.Env, name, value string) {
 	t.Helper()
-	labels := map[string]string{"a": "b"}
+	labels := map[string]string{"a": value}
 	must(t, e.Client.Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name},
 		Spec: appsv1.DeploymentSpec{

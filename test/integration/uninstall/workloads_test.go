@@ -1,0 +1,112 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/uninstall"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// TestUninstallStopsWorkloadsFirst checks that no mark is removed while seamark-workloads runs,
+// which would scale and update workloads based on the remaining marks, and that CloneSets and their
+// pods are kept.
+func TestUninstallStopsWorkloadsFirst(t *testing.T) {
+	e := env.Start(t)
+	config := identity(t, e)
+	namespace := e.Namespace(t)
+	createDeployment(t, e, workloads, "w")
+	program := plain(builders.Pod(system, "workloads-1").Label("a", "w"))
+	must(t, e.Client.Create(t.Context(), program))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: workloads}}
+	must(t, e.Client.Create(t.Context(), lease))
+	set := cloneSet(namespace)
+	must(t, e.Client.Create(t.Context(), set))
+	owned := builders.Pod(namespace, "set-abcde").Label("app", "set")
+	createMarked(t, e, owned, mark.Marks{mark.Label("busy"): {Text: "true"}})
+	pod := &corev1.Pod{}
+	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "set-abcde"}, pod))
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion().WithKind("CloneSet"))}
+	must(t, e.Client.Update(t.Context(), pod))
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
+	defer cancel()
+	_, err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
+	if err == nil || !strings.Contains(err.Error(), "wait for pod seamark-system/workloads-1 to terminate: out of time") {
+		t.Errorf("error %v, want one that names the pod of seamark-workloads", err)
+	}
+	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	if pod.Labels["busy"] != "true" {
+		t.Errorf("labels %v: the mark was removed while seamark-workloads was running", pod.Labels)
+	}
+
+	must(t, e.Client.Delete(t.Context(), program, client.GracePeriodSeconds(0)))
+	var out bytes.Buffer
+	summary, err := uninstall.Run(t.Context(), options(config, &out))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if diff := cmp.Diff(uninstall.Summary{Pods: 1}, summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+	if want := "Kept the CRDs of CloneSets and StatefulSets"; !strings.Contains(out.String(), want) {
+		t.Errorf("output\n%swant it to contain %q", out.String(), want)
+	}
+	checkWorkloadsKept(t, e, set, pod)
+}
+
+func checkWorkloadsKept(t *testing.T, e *env.Env, set *v1alpha1.CloneSet, pod *corev1.Pod) {
+	t.Helper()
+	uid := pod.UID
+	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	if pod.UID != uid || pod.DeletionTimestamp != nil || len(pod.OwnerReferences) != 1 {
+		t.Errorf("pod of the CloneSet: UID %s, deleted at %v, owners %v, want it unchanged", pod.UID, pod.DeletionTimestamp, pod.OwnerReferences)
+	}
+	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+	if set.DeletionTimestamp != nil {
+		t.Error("the CloneSet is being deleted")
+	}
+	deployment := &appsv1.Deployment{}
+	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: workloads}, deployment))
+	if *deployment.Spec.Replicas != 0 {
+		t.Errorf("the Deployment of seamark-workloads has %d replicas, want 0", *deployment.Spec.Replicas)
+	}
+	err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: workloads}, &coordinationv1.Lease{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("get the lease of seamark-workloads: %v, want not found", err)
+	}
+}
+
+func cloneSet(namespace string) *v1alpha1.CloneSet {
+	labels := map[string]string{"app": "set"}
+	return &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "set"},
+		Spec: v1alpha1.CloneSetSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+			},
+		},
+	}
+}
