@@ -104,6 +104,8 @@ images: build sbom ## Build the image archives in .cluster/images, without Docke
 		--user 65532 --entrypoint /seamark-manager --file $(CURDIR)/bin/seamark-manager=/seamark-manager
 	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-agent:$(IMAGE_TAG) --out $(IMAGES)/seamark-agent.tar \
 		--user 0 --entrypoint /seamark-agent --file $(CURDIR)/bin/seamark-agent=/seamark-agent
+	@$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/seamark-workloads:$(IMAGE_TAG) --out $(IMAGES)/seamark-workloads.tar \
+		--user 65532 --entrypoint /seamark-workloads --file $(CURDIR)/bin/seamark-workloads=/seamark-workloads
 
 .PHONY: sbom
 sbom: build ## Write the SBOM of each program to .cluster/images, as CycloneDX JSON.
@@ -115,6 +117,8 @@ sbom: build ## Write the SBOM of each program to .cluster/images, as CycloneDX J
 LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
 	--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
 	--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
+	--set workloads.enabled=true \
+	--set-string 'workloads.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-workloads.tar | cut -c-64) \
 	--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
 	--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock'
 
@@ -125,7 +129,7 @@ local-values:
 
 .PHONY: install
 install: cluster-up images tools ## Install Seamark's chart in the cluster, or upgrade it to the current build.
-	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar
+	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar $(IMAGES)/seamark-workloads.tar
 	@$(HELM) upgrade --install seamark charts/seamark --kubeconfig $(CLUSTER_DIR)/kubeconfig \
 		--namespace seamark-system --create-namespace $(LOCAL_VALUES) \
 		--wait --timeout 3m || { $(KUBECTL) -n seamark-system get pods -o wide; $(KUBECTL) -n seamark-system get events --sort-by=.lastTimestamp | tail -20; exit 1; }

@@ -28,8 +28,10 @@ func TestManifestsMatchDefaults(t *testing.T) {
 	const ports = "spec.template.spec.containers.0.ports."
 	var m configv1alpha1.ManagerConfiguration
 	var a configv1alpha1.AgentConfiguration
+	var w configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetManagerDefaults(&m)
 	configv1alpha1.SetAgentDefaults(&a)
+	configv1alpha1.SetWorkloadsDefaults(&w)
 	webhook := m.Serverless.Webhook
 	namespaced := func(kind, name string) key {
 		return key{Kind: kind, Namespace: configv1alpha1.DefaultNamespace, Name: name}
@@ -95,14 +97,16 @@ func readValues(t *testing.T) map[string]any {
 }
 
 // TestSchemaMatchesConfigurations checks the default that the description of a field in
-// manager.config or agent.config states, and that the program enforces the same bounds.
+// the configuration of a program states, and that the program enforces the same bounds.
 func TestSchemaMatchesConfigurations(t *testing.T) {
 	var m configv1alpha1.ManagerConfiguration
 	var a configv1alpha1.AgentConfiguration
+	var w configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetManagerDefaults(&m)
 	configv1alpha1.SetAgentDefaults(&a)
+	configv1alpha1.SetWorkloadsDefaults(&w)
 	root := readSchema(t)
-	for component, defaults := range map[string]any{"manager": m, "agent": a} {
+	for component, defaults := range map[string]any{"manager": m, "agent": a, "workloads": w} {
 		text, err := json.Marshal(defaults)
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +151,9 @@ func checkMaximum(t *testing.T, component string, path []string, maximum int64) 
 		}
 		file := settings.(map[string]any)
 		file["apiVersion"] = configv1alpha1.GroupVersion().String()
-		file["kind"] = map[string]string{"manager": "ManagerConfiguration", "agent": "AgentConfiguration"}[component]
+		file["kind"] = map[string]string{
+			"manager": "ManagerConfiguration", "agent": "AgentConfiguration", "workloads": "WorkloadsConfiguration",
+		}[component]
 		if err := load(t, component, file); (err == nil) != valid {
 			t.Errorf("%s.config.%s=%d: error %v, want an error: %t", component, strings.Join(path, "."), value, err, !valid)
 		}
@@ -167,10 +173,14 @@ func load(t *testing.T, component string, file map[string]any) error {
 	}
 	set := pflag.NewFlagSet(component, pflag.ContinueOnError)
 	var loader func() error
-	if component == "agent" {
+	switch component {
+	case "agent":
 		c := config.NewAgent(set, "node")
 		loader = func() error { _, err := c.Load(); return err }
-	} else {
+	case "workloads":
+		c := config.NewWorkloads(set, "")
+		loader = func() error { _, err := c.Load(); return err }
+	default:
 		c := config.NewManager(set, "")
 		loader = func() error { _, err := c.Load(); return err }
 	}

@@ -148,6 +148,10 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			reflect.TypeFor[configv1alpha1.AgentConfiguration](),
 			[]string{"criEndpoint", "metrics"},
 		},
+		"workloads": {
+			reflect.TypeFor[configv1alpha1.WorkloadsConfiguration](),
+			[]string{"leaderElection", "metrics", "health"},
+		},
 	} {
 		want := fieldsOf(test.kind)
 		for _, name := range test.own {
@@ -155,6 +159,12 @@ func TestSchemaOfConfigurations(t *testing.T) {
 				t.Errorf("%s: the configuration has no field %s", component, name)
 			}
 			delete(want, name)
+		}
+		if component == "workloads" {
+			// The value workloads.controllers enables the controllers.
+			for _, controller := range want["controllers"].(map[string]any) {
+				delete(controller.(map[string]any), "enabled")
+			}
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -214,6 +224,11 @@ func TestRejectedValues(t *testing.T) {
 		"uninstall.timeoutSeconds=1":                     "at '/uninstall/timeoutSeconds': minimum",
 		"policies=null":                                  "missing property 'policies'",
 		"agent.port=null":                                "at '/agent': missing property 'port'",
+		"workloads.controllers={cloneset,daemonset}":     "at '/workloads/controllers/1': value must be one of 'cloneset', 'statefulset'",
+		"workloads.controllers={cloneset,cloneset}":      "at '/workloads/controllers': items at 0 and 1 are equal",
+		"workloads.controllers=null":                     "at '/workloads': missing property 'controllers'",
+		"workloads.enabled=sure":                         "at '/workloads/enabled': got string, want boolean",
+		"workloads.replica=3":                            "at '/workloads': additional properties 'replica' not allowed",
 		"imagePullSecrets[0]=s":                          "at '/imagePullSecrets/0': got string, want object",
 	} {
 		t.Run(set, func(t *testing.T) {

@@ -31,6 +31,7 @@ monitoring:
   dashboard: {enabled: true}
 manager: {config: {logging: {verbosity: 1}}}
 agent: {config: {logging: {verbosity: 1}}}
+workloads: {enabled: true, config: {logging: {verbosity: 1}}}
 `
 
 // TestPodSecurity checks that every pod of the chart, including those of hooks, meets the
@@ -53,10 +54,11 @@ func TestPodSecurity(t *testing.T) {
 		got[k.Kind+" "+k.Name] = grants(&pod)
 	}
 	want := map[string][]string{
-		"Deployment seamark-manager": nil,
-		"Job seamark-uninstall":      nil,
-		"Pod seamark-selftest":       nil,
-		"DaemonSet seamark-agent":    {"host network", "host port 18357", "host path /run", "user 0"},
+		"Deployment seamark-manager":   nil,
+		"Deployment seamark-workloads": nil,
+		"Job seamark-uninstall":        nil,
+		"Pod seamark-selftest":         nil,
+		"DaemonSet seamark-agent":      {"host network", "host port 18357", "host path /run", "user 0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("privileges of the pods (-want +got):\n%s", diff)

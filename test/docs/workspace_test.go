@@ -82,7 +82,7 @@ func (w *workspace) environment(t *testing.T, d document) []string {
 	w.must(t, env, kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	w.must(t, env, kubectl, "create", "namespace", namespace)
 	// An earlier document may have restarted the programs, and commands select one of their pods.
-	for _, workload := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
+	for _, workload := range []string{"deployment/seamark-manager", "deployment/seamark-workloads", "daemonset/seamark-agent"} {
 		w.must(t, env, kubectl, "-n", "seamark-system", "rollout", "status", workload, "--timeout=2m")
 	}
 	w.must(t, env, kubectl, "config", "set-context", "--current", "--namespace="+namespace)

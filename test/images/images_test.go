@@ -33,8 +33,8 @@ func TestReproducibleImages(t *testing.T) {
 		digests[i] = digestsOf(t, filepath.Join(out, "images"))
 	}
 	for _, name := range []string{
-		"seamark-agent.tar", "seamark-manager.tar",
-		"seamark-agent.cdx.json", "seamark-manager.cdx.json", "seamark.cdx.json",
+		"seamark-agent.tar", "seamark-manager.tar", "seamark-workloads.tar",
+		"seamark-agent.cdx.json", "seamark-manager.cdx.json", "seamark-workloads.cdx.json", "seamark.cdx.json",
 	} {
 		if digests[0][name] == "" {
 			t.Errorf("make images did not write %s", name)

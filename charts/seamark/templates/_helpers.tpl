@@ -54,6 +54,17 @@ component and kind. */}}
 {{- if and (eq .component "manager") (ne .root.Values.serverless.webhook.certificates "seamark") }}
 {{- $_ := set $config "serverless" (dict "webhook" (dict "certificates" .root.Values.serverless.webhook.certificates)) }}
 {{- end }}
+{{- if eq .component "workloads" }}
+{{- $controllers := $config.controllers | default dict }}
+{{- range $name, $field := dict "cloneset" "cloneSet" "statefulset" "statefulSet" }}
+{{- if not (has $name $.root.Values.workloads.controllers) }}
+{{- $_ := set $controllers $field (dict "enabled" false) }}
+{{- end }}
+{{- end }}
+{{- with $controllers }}
+{{- $_ := set $config "controllers" . }}
+{{- end }}
+{{- end }}
 {{- if $config }}
 {{- toYaml (merge (dict "apiVersion" "config.seamark.dev/v1alpha1" "kind" .kind) $config) }}
 {{- end }}
@@ -104,4 +115,20 @@ runAsUser: 65532
 runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
+{{- end }}
+
+{{/* An object of a file in files/, in the release's namespace and with the release's labels.
+Takes a dict of root and object. */}}
+{{- define "seamark.placed" -}}
+{{- $object := .object }}
+{{- if hasKey $object.metadata "namespace" }}
+{{- $_ := set $object.metadata "namespace" .root.Release.Namespace }}
+{{- end }}
+{{- range $object.subjects }}
+{{- $_ := set . "namespace" $.root.Release.Namespace }}
+{{- end }}
+{{- $labels := include "seamark.labels" .root | fromYaml }}
+{{- $_ := set $object.metadata "labels" (merge $labels (default dict $object.metadata.labels)) }}
+---
+{{ toYaml $object }}
 {{- end }}

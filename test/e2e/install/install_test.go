@@ -138,7 +138,8 @@ func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
 	s.Helper()
 	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	s.Log(out)
-	s.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io")
+	s.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io",
+		"Scaled Deployment seamark-system/seamark-workloads to 0.", "Kept the CRDs of CloneSets and StatefulSets")
 	for name := range answers {
 		pod := &corev1.Pod{}
 		cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))

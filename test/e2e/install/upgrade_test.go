@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -89,8 +90,24 @@ func (u *upgrade) installPrevious() {
 	u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	u.Kubectl("delete", "crd", "probereports.seamark.dev", "--ignore-not-found")
 	// Other tests have written the CRDs.
-	u.helm(append([]string{"install", release, u.chart, "--force-conflicts", "--set", "manager.image.repository=" + previousManager,
-		"--set", "agent.image.repository=" + previousAgent}, u.installArgs()...)...)
+	u.helm("install", release, u.chart, "--force-conflicts", "-f", u.previousValues(), "--set", "manager.image.repository="+previousManager,
+		"--set", "agent.image.repository="+previousAgent, "--wait", "--timeout", cluster.Timeout.String())
+}
+
+// previousValues returns a file with the initial values of the release, except for seamark-workloads,
+// which the previous release does not have.
+func (u *upgrade) previousValues() string {
+	u.Helper()
+	content, err := os.ReadFile(u.values)
+	cluster.Must(u, err)
+	values := map[string]any{}
+	cluster.Must(u, yaml.Unmarshal(content, &values))
+	delete(values, "workloads")
+	content, err = yaml.Marshal(values)
+	cluster.Must(u, err)
+	file := filepath.Join(u.TempDir(), "previous.yaml")
+	cluster.Must(u, os.WriteFile(file, content, 0o600))
+	return file
 }
 
 // images returns a function that upgrades to the current chart with these images.
