@@ -16,12 +16,31 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload"
 )
 
-// Failed sets the conditions FailedCreatePod and FailedUpdatePod of the status to the failed writes of
-// the step: True with the first error of the kind, or False if the condition exists and no write of
-// the kind failed. It is called after the writes of every step.
-func Failed(status *appsv1beta1.StatefulSetStatus, failures []workload.Failure, now time.Time) {
-	setFailed(status, appsv1beta1.FailedCreatePod, first(failures, false), now)
-	setFailed(status, appsv1beta1.FailedUpdatePod, first(failures, true), now)
+// writeFailed is the reason of the conditions of failed writes.
+const writeFailed = "WriteFailed"
+
+// Failed returns the status with the conditions FailedCreatePod and FailedUpdatePod of the writes of
+// the step that failed: True with the first error of the kind. They become False after a step without
+// failed writes. The status is that of Plan. It is called after the writes of every step.
+func Failed(
+	_ *appsv1beta1.StatefulSet, status appsv1beta1.StatefulSetStatus, failures []workload.Failure, now time.Time,
+) appsv1beta1.StatefulSetStatus {
+	status.Conditions = slices.Clone(status.Conditions)
+	for _, update := range []bool{false, true} {
+		kind := appsv1beta1.FailedCreatePod
+		if update {
+			kind = appsv1beta1.FailedUpdatePod
+		}
+		if failure := first(failures, update); failure != nil {
+			setCondition(&status, appsv1.StatefulSetCondition{
+				Type: kind, Status: corev1.ConditionTrue, Reason: writeFailed,
+				Message: fmt.Sprintf("%s: %v", failure.Object, failure.Err),
+			}, now)
+		} else if len(failures) == 0 {
+			clearCondition(&status, kind, writeFailed, now)
+		}
+	}
+	return status
 }
 
 // first returns the first failure of the kind, nil if there is none.
@@ -31,19 +50,6 @@ func first(failures []workload.Failure, update bool) *workload.Failure {
 		return nil
 	}
 	return &failures[i]
-}
-
-func setFailed(
-	status *appsv1beta1.StatefulSetStatus, kind appsv1.StatefulSetConditionType, failure *workload.Failure, now time.Time,
-) {
-	if failure != nil {
-		setCondition(status, appsv1.StatefulSetCondition{
-			Type: kind, Status: corev1.ConditionTrue, Reason: "WriteFailed",
-			Message: fmt.Sprintf("%s: %v", failure.Object, failure.Err),
-		}, now)
-		return
-	}
-	clearCondition(status, kind, "WriteFailed", now)
 }
 
 // setCondition sets the condition. The transition time changes with the status of the condition only.

@@ -54,5 +54,52 @@ type Output struct {
 // Plan returns the writes of the next step and the status after it. It fails if the selector or a
 // revision is invalid.
 func Plan(in Input) (Output, error) {
-	return Output{Status: *in.Set.Status.DeepCopy()}, nil
+	var out Output
+	p, err := newPlanner(&in, &out)
+	if err != nil {
+		return Output{}, err
+	}
+	p.arrange()
+	if in.Set.DeletionTimestamp == nil {
+		p.findTargets()
+		if err := p.step(); err != nil {
+			return Output{}, err
+		}
+	}
+	out.Status = p.status()
+	return out, nil
+}
+
+// step decides the writes of a set that is not being deleted.
+func (p *planner) step() error {
+	if err := p.advance(); err != nil {
+		return err
+	}
+	proceed, err := p.scale()
+	if err != nil {
+		return err
+	}
+	if err := p.update(proceed); err != nil {
+		return err
+	}
+	p.keep()
+	return nil
+}
+
+// keep maintains the identities and the claims of the pods that exist.
+func (p *planner) keep() {
+	for i := range p.replicas {
+		r := &p.replicas[i]
+		if r.pod == nil || workload.Terminating(r.pod) || p.gone[r.pod.UID] {
+			continue
+		}
+		p.identify(r)
+		if r.pod.Status.Phase == corev1.PodPending {
+			p.createClaims(r.name)
+		}
+		p.retainClaims(r.pod, false)
+	}
+	for _, pod := range p.excess {
+		p.retainClaims(pod, true)
+	}
 }

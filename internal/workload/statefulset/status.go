@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+)
+
+// impossible is the reason of FailedUpdatePod when the strategy permits only updates in place and the
+// change does not.
+const impossible = "InPlaceUpdateImpossible"
+
+// status returns the status after the step. Pods that the step deletes count as terminating.
+func (p *planner) status() appsv1beta1.StatefulSetStatus {
+	status := *p.set.Status.DeepCopy()
+	status.ObservedGeneration = p.set.Generation
+	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0
+	status.CurrentReplicas, status.UpdatedReplicas = 0, 0
+	status.UpdatedReadyReplicas, status.UpdatedAvailableReplicas = 0, 0
+	status.CurrentRevision = p.revisions.Current.Name
+	status.UpdateRevision = p.revisions.Update.Name
+	collisions := p.revisions.CollisionCount
+	status.CollisionCount = &collisions
+	status.LabelSelector = p.selector.String()
+	for i := range p.replicas {
+		if pod := p.replicas[i].pod; pod != nil {
+			p.count(&status, pod)
+		}
+	}
+	for _, pod := range p.excess {
+		p.count(&status, pod)
+	}
+	p.complete(&status)
+	p.conditions(&status)
+	return status
+}
+
+// count adds the pod to the status.
+func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) {
+	status.Replicas++
+	updated := p.updated(pod)
+	if pod.Status.Phase == corev1.PodRunning && workload.Ready(pod) {
+		status.ReadyReplicas++
+		available, _ := workload.Available(pod, p.minReady, p.in.Now)
+		if available {
+			status.AvailableReplicas++
+		}
+		if updated {
+			status.UpdatedReadyReplicas++
+			if available {
+				status.UpdatedAvailableReplicas++
+			}
+		}
+	}
+	if workload.Terminating(pod) || p.gone[pod.UID] {
+		return
+	}
+	if revision.Is(pod, p.revisions.Current.Name) {
+		status.CurrentReplicas++
+	}
+	if updated {
+		status.UpdatedReplicas++
+	}
+}
+
+// complete makes the update revision the current one when all replicas have it and are ready.
+func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
+	all := int32(len(p.replicas)) //nolint:gosec // bounded by replicas, an int32
+	if p.strategy.rolling && status.Replicas == all && status.ReadyReplicas == all && status.UpdatedReplicas == all {
+		status.CurrentRevision = status.UpdateRevision
+		status.CurrentReplicas = status.UpdatedReplicas
+	}
+}
+
+// conditions sets the conditions that do not depend on failed writes.
+func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
+	if p.refused != "" {
+		setCondition(status, appsv1.StatefulSetCondition{
+			Type: appsv1beta1.FailedUpdatePod, Status: corev1.ConditionTrue, Reason: impossible, Message: p.refused,
+		}, p.in.Now)
+	} else {
+		clearCondition(status, appsv1beta1.FailedUpdatePod, impossible, p.in.Now)
+	}
+	keys := workload.MarkedKeys(p.set.Spec.Selector, p.in.Markers)
+	if len(keys) == 0 {
+		clearCondition(status, workload.SelectorMarked, "MarkerWritesSelectorKey", p.in.Now)
+		return
+	}
+	setCondition(status, appsv1.StatefulSetCondition{
+		Type: workload.SelectorMarked, Status: corev1.ConditionTrue, Reason: "MarkerWritesSelectorKey",
+		Message: fmt.Sprintf("PodProbeMarkers write labels of the selector: %s. "+
+			"The set releases and replaces a pod when such a label changes.", strings.Join(keys, ", ")),
+	}, p.in.Now)
+}

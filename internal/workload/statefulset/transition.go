@@ -1,0 +1,147 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
+)
+
+// advance continues what has been started in pods: deletions that a hook delays, and updates in place.
+// What is no longer wanted is reverted. It does not depend on the order in which pods are scaled and
+// updated, because a pod that is not ready while it is prepared would block it.
+func (p *planner) advance() error {
+	for i := range p.replicas {
+		pod := p.replicas[i].pod
+		if pod == nil || !workload.Active(pod) || p.busy(pod) {
+			continue
+		}
+		old := p.target[pod.UID] && !p.updated(pod)
+		if err := p.advancePod(pod, specifiedDelete(pod) || old, old); err != nil {
+			return err
+		}
+	}
+	for _, pod := range p.excess {
+		if !workload.Active(pod) || p.busy(pod) {
+			continue
+		}
+		if err := p.advancePod(pod, true, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advancePod continues what has been started in the pod, if its deletion or its update is still
+// wanted.
+func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
+	hooks := p.set.Spec.Lifecycle
+	step := inplace.Next(pod, p.in.Now)
+	p.requeue(step.After)
+	switch lifecycle.State(pod) {
+	case pub.LifecycleStatePreparingDelete:
+		switch {
+		case !deletion:
+			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod),
+			update && p.strategy.paused && !specifiedDelete(pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		default:
+			p.remove(pod, "PreparedDelete")
+		}
+	case pub.LifecycleStatePreparingUpdate:
+		switch {
+		case !update:
+			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+		case p.strategy.paused, hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		default:
+			_, err := p.startUpdate(pod)
+			return err
+		}
+	default:
+		return p.advanceUpdate(pod, update, step)
+	}
+	return nil
+}
+
+// advanceUpdate continues an update in place that has started. A further revision does not wait for
+// an update that is not done: its image may be what is wrong.
+func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) error {
+	hooks, state := p.set.Spec.Lifecycle, lifecycle.State(pod)
+	started := state == pub.LifecycleStateUpdating || inplace.InProgress(pod)
+	switch {
+	case started && update && !p.strategy.paused:
+		_, err := p.startUpdate(pod)
+		return err
+	case started && step.Refused != "":
+		if p.strategy.inPlaceOnly {
+			p.refuse(pod, step.Refused)
+		} else {
+			p.remove(pod, "Update")
+		}
+		return nil
+	case state == pub.LifecycleStateUpdating && (!inplace.InProgress(pod) || finishes(step.Patch)):
+		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
+	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal:
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+	default:
+		p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+	}
+	return nil
+}
+
+// finishes reports whether the patch makes a pod ready after its update.
+func finishes(patch *workload.PodPatch) bool {
+	return patch != nil && slices.ContainsFunc(patch.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// remove deletes the pod, or lets the hook prepare its deletion.
+func (p *planner) remove(pod *corev1.Pod, reason string) {
+	if workload.Terminating(pod) || p.busy(pod) {
+		return
+	}
+	if hooks := p.set.Spec.Lifecycle; hooks != nil && lifecycle.Held(hooks.PreDelete, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, hooks, p.in.Now))
+		return
+	}
+	p.gone[pod.UID] = true
+	p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: reason})
+	p.event("SuccessfulDelete", "Deleted pod %s: %s.", pod.Name, reason)
+}
+
+// prepare completes a new pod with what updates in place and hooks need.
+func (p *planner) prepare(pod *corev1.Pod) {
+	labels, annotations := lifecycle.Labels(pub.LifecycleStateNormal, p.in.Now)
+	for key, value := range labels {
+		pod.Labels[key] = value
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	for key, value := range annotations {
+		pod.Annotations[key] = value
+	}
+	if p.strategy.inPlace {
+		workload.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
+	}
+	if lifecycle.Gated(p.set.Spec.Lifecycle) {
+		workload.AddGate(&pod.Spec, pub.KruisePodReadyConditionType)
+	}
+}
+
+func (p *planner) event(reason, format string, args ...any) {
+	p.out.Events = append(p.out.Events, workload.Event{
+		Type: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(format, args...),
+	})
+}

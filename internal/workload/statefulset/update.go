@@ -1,0 +1,247 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workload/order"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+)
+
+// findTargets decides which revision missing replicas get, and which pods the strategy permits to
+// update, in the order of the update. The targets include pods whose update has started.
+func (p *planner) findTargets() {
+	p.targets = nil
+	p.target = map[types.UID]bool{}
+	if !p.strategy.rolling {
+		return
+	}
+	if p.strategy.unordered {
+		p.targets = p.unorderedTargets()
+	} else {
+		for i := range p.replicas {
+			p.replicas[i].old = i < p.strategy.partition
+		}
+		for i := len(p.replicas) - 1; i >= p.strategy.partition; i-- {
+			if pod := p.replicas[i].pod; pod != nil {
+				p.targets = append(p.targets, pod)
+			}
+		}
+	}
+	for _, pod := range p.targets {
+		p.target[pod.UID] = true
+	}
+}
+
+// unorderedTargets returns the targets of an update that is not ordered by ordinals: first the pods
+// that are updated or are about to be replaced, then those whose update has started, then the others
+// by priority; as many as the partition permits. A started pod stays a target when its labels change.
+func (p *planner) unorderedTargets() []*corev1.Pod {
+	var done, started, rest []*corev1.Pod
+	old := 0
+	for i := len(p.replicas) - 1; i >= 0; i-- {
+		pod := p.replicas[i].pod
+		if pod == nil {
+			continue
+		}
+		if !p.updated(pod) {
+			old++
+		}
+		switch {
+		case p.updated(pod), !workload.Active(pod):
+			done = append(done, pod)
+		case inTransition(pod):
+			started = append(started, pod)
+		default:
+			rest = append(rest, pod)
+		}
+	}
+	count := len(p.replicas) - p.strategy.partition
+	for i := range p.replicas {
+		if r := &p.replicas[i]; r.pod == nil {
+			if r.old = old < p.strategy.partition; r.old {
+				old++
+			} else {
+				count--
+			}
+		}
+	}
+	p.waiting = rest
+	targets := slices.Concat(done, started, order.Update(rest, order.UpdateOptions{
+		IgnoreProgress: true, Priority: p.strategy.priority,
+		Tie: func(a, b *corev1.Pod) int { return p.ordinal(b) - p.ordinal(a) },
+	}))
+	return targets[:min(max(count, 0), len(targets))]
+}
+
+// inTransition reports whether the deletion or the update of the pod has started.
+func inTransition(pod *corev1.Pod) bool {
+	switch lifecycle.State(pod) {
+	case pub.LifecycleStatePreparingDelete, pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating:
+		return true
+	default:
+		return inplace.InProgress(pod)
+	}
+}
+
+// unavailable reports whether the replica counts against maxUnavailable.
+func (p *planner) unavailable(pod *corev1.Pod) bool {
+	return pod == nil || p.gone[pod.UID] || inTransition(pod) || !p.available(pod)
+}
+
+// update starts to update further pods, and deletes the pods whose deletion is requested by their
+// label, as maxUnavailable permits.
+func (p *planner) update(proceed bool) error {
+	unavailable := 0
+	for i := range p.replicas {
+		if p.unavailable(p.replicas[i].pod) {
+			unavailable++
+		}
+	}
+	unavailable += p.deleteSpecified(unavailable)
+	if !proceed || p.strategy.paused || len(p.targets) == 0 {
+		return nil
+	}
+	if wait := order.Wait(p.waiting, p.strategy.priority, p.in.Markers, p.in.Now); wait > 0 {
+		p.requeue(wait)
+		return nil
+	}
+	blocked := false
+	for _, pod := range p.targets {
+		if p.updated(pod) || workload.Terminating(pod) || p.busy(pod) || inTransition(pod) {
+			continue
+		}
+		wasUnavailable := p.unavailable(pod)
+		if !wasUnavailable && unavailable >= p.strategy.maxUnavailable {
+			if !p.strategy.unordered {
+				return nil
+			}
+			blocked = true
+		}
+		if blocked && !p.broken(pod, wasUnavailable) {
+			continue
+		}
+		started, err := p.startUpdate(pod)
+		if err != nil {
+			return err
+		}
+		if started && !wasUnavailable {
+			unavailable++
+		}
+	}
+	return nil
+}
+
+// broken reports whether the pod has not been ready for so long that its update does not wait for the
+// pods before it in the order: the update may be what repairs it. A pod that is restarted is not
+// broken: it may return with the label that its place in the order depends on.
+func (p *planner) broken(pod *corev1.Pod, unavailable bool) bool {
+	if !unavailable || workload.Ready(pod) {
+		return false
+	}
+	since := pod.CreationTimestamp.Time
+	if ready := workload.Condition(pod, corev1.PodReady); ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	left := since.Add(order.WaitBound).Sub(p.in.Now)
+	p.requeue(left)
+	return left <= 0
+}
+
+// deleteSpecified deletes replicas whose deletion is requested by their label, the highest ordinal
+// first. It returns how many more replicas are unavailable.
+func (p *planner) deleteSpecified(unavailable int) int {
+	more := 0
+	for i := len(p.replicas) - 1; i >= 0; i-- {
+		pod := p.replicas[i].pod
+		if pod == nil || !specifiedDelete(pod) || !workload.Active(pod) || p.busy(pod) ||
+			lifecycle.State(pod) == pub.LifecycleStatePreparingDelete {
+			continue
+		}
+		if !p.unavailable(pod) {
+			if unavailable+more >= p.strategy.maxUnavailable {
+				continue
+			}
+			more++
+		}
+		p.remove(pod, "SpecifiedDelete")
+	}
+	return more
+}
+
+// startUpdate updates the pod in place if the strategy and the change permit it, and otherwise deletes
+// it. It reports false if neither is possible.
+func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
+	if !p.strategy.inPlace {
+		p.remove(pod, "Update")
+		return true, nil
+	}
+	change, why, err := p.change(pod)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case change != nil:
+		p.updateInPlace(pod, change)
+	case p.strategy.inPlaceOnly:
+		p.refuse(pod, why)
+		return false, nil
+	default:
+		p.remove(pod, "Update")
+	}
+	return true, nil
+}
+
+// refuse records that the pod cannot be updated in place although the strategy permits nothing else.
+func (p *planner) refuse(pod *corev1.Pod, why string) {
+	if p.refused == "" {
+		p.refused = fmt.Sprintf("Pod %s cannot be updated in place: %s.", pod.Name, why)
+	}
+}
+
+// change returns what an update in place changes in the pod, nil if the update is not possible in
+// place, and why not.
+func (p *planner) change(pod *corev1.Pod) (*inplace.Change, string, error) {
+	rev := revision.Of(pod, p.revisions.All)
+	if rev == nil {
+		return nil, "its revision does not exist", nil
+	}
+	from, err := p.template(rev)
+	if err != nil {
+		return nil, "", err
+	}
+	to, err := p.template(p.revisions.Update)
+	if err != nil {
+		return nil, "", err
+	}
+	change, why := inplace.Decide(pod, from, to)
+	return change, why, nil
+}
+
+// updateInPlace starts the update, or lets the hook prepare the pod first.
+func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
+	hooks := p.set.Spec.Lifecycle
+	if hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, hooks, p.in.Now))
+		return
+	}
+	patch := inplace.Start(pod, change, inplace.Target{
+		Revision: p.revisions.Update.Name,
+		Labels:   map[string]string{appsv1.ControllerRevisionHashLabelKey: p.revisions.Update.Name},
+		Grace:    p.strategy.grace,
+	}, p.in.Now)
+	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.in.Now).Merge(patch))
+	p.event("SuccessfulUpdatePodInPlace", "Started to update pod %s in place to revision %s.",
+		pod.Name, p.revisions.Update.Name)
+}
