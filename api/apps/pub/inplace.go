@@ -72,6 +72,14 @@ type InPlaceUpdateContainerStatus struct {
 	ImageID string `json:"imageID,omitempty"`
 	// Resources are the resources of the container before the update.
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
+	// ContainerID is the ID of the container before the update, empty if none was started. The update
+	// is done when a container with another ID has been started. OpenKruise does not set it.
+	ContainerID string `json:"containerID,omitempty"`
+	// Image is the image of that container in the pod's spec. OpenKruise does not set it.
+	Image string `json:"image,omitempty"`
+	// Superseded are images of updates that were replaced by newer ones before they were done. A
+	// container with one of them may have been started since. OpenKruise does not set it.
+	Superseded []string `json:"superseded,omitempty"`
 }
 
 // InPlaceUpdatePreCheckBeforeNext is the condition for the next batch of containers.

@@ -147,16 +147,16 @@ func Conditions(
 		}
 	}
 	old := workload.Condition(pod, pub.KruisePodReadyConditionType)
-	message, ready := message(old, wanted)
+	text, ready := message(old, wanted)
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	if old != nil && old.Status == status && old.Message == message {
+	if old != nil && old.Status == status && old.Message == text {
 		return nil
 	}
 	return workload.GateConditions(pod, corev1.PodCondition{
-		Type: pub.KruisePodReadyConditionType, Status: status, Message: message,
+		Type: pub.KruisePodReadyConditionType, Status: status, Message: text,
 	}, now)
 }
 

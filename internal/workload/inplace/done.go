@@ -1,0 +1,137 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+// Done reports whether the last update of the pod is done: its containers have been started with the
+// new images and have the new resources. It is true for a pod that was never updated in place, and
+// false if the annotation cannot be read.
+func Done(pod *corev1.Pod) bool {
+	state, err := readState(pod)
+	if err != nil {
+		return false
+	}
+	_, waiting := pod.Annotations[pub.InPlaceUpdateGraceKey]
+	if waiting {
+		return false
+	}
+	return state == nil || done(pod, state)
+}
+
+func done(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
+	if len(state.NextContainerImages)+len(state.NextContainerRefMetadata) > 0 {
+		return false
+	}
+	if lagging(pod) {
+		return false
+	}
+	for name, wanted := range state.NextContainerResources {
+		if spec := container(pod, name); spec != nil && !applied(spec, wanted) {
+			return false
+		}
+	}
+	return batchDone(pod, state)
+}
+
+// batchDone reports whether the containers that have been changed run.
+func batchDone(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
+	if len(unfinished(pod, state)) > 0 {
+		return false
+	}
+	if !state.UpdateResources {
+		return true
+	}
+	for i := range pod.Spec.Containers {
+		spec := &pod.Spec.Containers[i]
+		if !resized(pod, spec, containerStatus(pod, spec.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// lagging reports whether the status of a pod that is being updated describes an older spec.
+func lagging(pod *corev1.Pod) bool {
+	c := workload.Condition(pod, pub.InPlaceUpdateReady)
+	if c != nil && c.Status == corev1.ConditionTrue {
+		return false
+	}
+	observed := pod.Status.ObservedGeneration
+	return observed != 0 && observed < pod.Generation
+}
+
+// started reports whether the container has been started with the image of its spec, given what it
+// was before the change.
+//
+// The image ID alone does not show it: two tags can have the same ID. Nor does the image in the
+// status: runtimes report any name of the ID. The kubelet replaces a container whose image changes,
+// so the container ID does.
+func started(
+	pod *corev1.Pod, spec *corev1.Container, before pub.InPlaceUpdateContainerStatus, changed time.Time,
+) bool {
+	status := containerStatus(pod, spec.Name)
+	if status == nil {
+		return false
+	}
+	// The image of the container before the change was restored before it was replaced.
+	if before.Image != "" && before.Image == spec.Image && status.ContainerID == before.ContainerID {
+		return status.State.Running != nil
+	}
+	// OpenKruise records only the image ID.
+	unknown := before.ContainerID == "" && before.ImageID != ""
+	replaced := !unknown && status.ContainerID != "" && status.ContainerID != before.ContainerID
+	switch {
+	case slices.ContainsFunc(before.Superseded, func(s string) bool { return sameImage(s, status.Image) }):
+		return (replaced || unknown) && !startTime(status).Before(changed.Truncate(time.Second))
+	case unknown:
+		return status.ImageID != before.ImageID || sameImage(spec.Image, status.Image) ||
+			!startTime(status).Before(changed.Truncate(time.Second))
+	default:
+		return replaced
+	}
+}
+
+// startTime returns when the container was started, the zero time if it was not.
+func startTime(status *corev1.ContainerStatus) time.Time {
+	switch {
+	case status.State.Running != nil:
+		return status.State.Running.StartedAt.Time
+	case status.State.Terminated != nil:
+		return status.State.Terminated.StartedAt.Time
+	case status.LastTerminationState.Terminated != nil:
+		return status.LastTerminationState.Terminated.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+// sameImage reports whether two names refer to the same image of a registry.
+func sameImage(a, b string) bool { return canonical(a) == canonical(b) }
+
+// canonical returns the image name with the parts that may be omitted.
+func canonical(name string) string {
+	domain, rest, ok := strings.Cut(name, "/")
+	if !ok || !strings.ContainsAny(domain, ".:") && domain != "localhost" {
+		domain, rest = "docker.io", name
+	}
+	if domain == "index.docker.io" {
+		domain = "docker.io"
+	}
+	if domain == "docker.io" && !strings.Contains(rest, "/") {
+		rest = "library/" + rest
+	}
+	if !strings.ContainsAny(rest, ":@") {
+		rest += ":latest"
+	}
+	return domain + "/" + rest
+}

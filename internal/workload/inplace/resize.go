@@ -1,0 +1,143 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+var resizable = sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
+
+// resize returns the resources of a container that were changed in the template: those of the pod with
+// those of the new template. It reports a change that the API server would refuse, so that the pod is
+// recreated at once.
+func resize(spec *corev1.Container, from, to corev1.ResourceRequirements) (corev1.ResourceRequirements, string) {
+	target := *spec.Resources.DeepCopy()
+	if !equality.Semantic.DeepEqual(from.Claims, to.Claims) {
+		return target, fmt.Sprintf("the resource claims of container %s change", spec.Name)
+	}
+	for _, lists := range []struct {
+		from, to corev1.ResourceList
+		target   *corev1.ResourceList
+	}{{requests(from), requests(to), &target.Requests}, {from.Limits, to.Limits, &target.Limits}} {
+		for resource := range lists.from {
+			if _, ok := lists.to[resource]; !ok {
+				return target, fmt.Sprintf("resource %s of container %s is removed", resource, spec.Name)
+			}
+		}
+		for resource, quantity := range lists.to {
+			old, ok := lists.from[resource]
+			if changed := !ok || old.Cmp(quantity) != 0; changed && !resizable.Has(resource) {
+				return target, fmt.Sprintf("resource %s of container %s changes", resource, spec.Name)
+			}
+			if *lists.target == nil {
+				*lists.target = corev1.ResourceList{}
+			}
+			(*lists.target)[resource] = quantity
+		}
+	}
+	return target, ""
+}
+
+// qos reports a change of the pod's QoS class, which the API server refuses.
+func (c *Change) qos(pod *corev1.Pod) string {
+	if len(c.Resources) == 0 {
+		return ""
+	}
+	resized := pod.DeepCopy()
+	for name, wanted := range c.Resources {
+		if spec := container(resized, name); spec != nil {
+			spec.Resources = wanted
+		}
+	}
+	if before, after := qosClass(pod), qosClass(resized); before != after {
+		return fmt.Sprintf("the QoS class changes from %s to %s", before, after)
+	}
+	return ""
+}
+
+// requests returns the requests that the API server derives: a limit without a request is a request.
+func requests(r corev1.ResourceRequirements) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for name, quantity := range r.Limits {
+		all[name] = quantity
+	}
+	for name, quantity := range r.Requests {
+		all[name] = quantity
+	}
+	return all
+}
+
+// qosClass returns the class of the pod's resources, by the rules of Kubernetes.
+func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
+	if r := pod.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		return pod.Status.QOSClass // Resources of the pod decide, not those of containers.
+	}
+	guaranteed, bestEffort := true, true
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			r := &list[i].Resources
+			for name := range resizable {
+				request, limit := r.Requests[name], r.Limits[name]
+				if !request.IsZero() || !limit.IsZero() {
+					bestEffort = false
+				}
+				if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
+					guaranteed = false
+				}
+			}
+		}
+	}
+	switch {
+	case bestEffort:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
+}
+
+// applied reports whether the spec of the container has the resources.
+func applied(spec *corev1.Container, wanted corev1.ResourceRequirements) bool {
+	return contains(spec.Resources.Requests, wanted.Requests) && contains(spec.Resources.Limits, wanted.Limits)
+}
+
+func contains(list, wanted corev1.ResourceList) bool {
+	for name, quantity := range wanted {
+		if have, ok := list[name]; !ok || have.Cmp(quantity) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// resized reports whether the container runs with the resources of its spec.
+func resized(pod *corev1.Pod, spec *corev1.Container, status *corev1.ContainerStatus) bool {
+	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+				return false
+			}
+		}
+	}
+	if status == nil || status.Resources == nil { // Not started, or a kubelet that does not report them.
+		return true
+	}
+	for name := range resizable {
+		for _, lists := range [][2]corev1.ResourceList{
+			{spec.Resources.Requests, status.Resources.Requests}, {spec.Resources.Limits, status.Resources.Limits},
+		} {
+			wanted, ok := lists[0][name]
+			if actual, reported := lists[1][name]; ok && reported && wanted.Cmp(actual) != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,173 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+)
+
+// pending is the content of the annotation of the grace period: what is written to the pod after it.
+type pending struct {
+	Revision             string                                 `json:"revision"`
+	ContainerImages      map[string]string                      `json:"containerImages,omitempty"`
+	ContainerRefMetadata map[string]metav1.ObjectMeta           `json:"containerRefMetadata,omitempty"`
+	ContainerResources   map[string]corev1.ResourceRequirements `json:"containerResources,omitempty"`
+	// MetaDataPatch is a merge patch of the pod's labels and annotations.
+	MetaDataPatch []byte `json:"metaDataPatch,omitempty"`
+	GraceSeconds  int32  `json:"graceSeconds,omitempty"`
+}
+
+// metadataPatch is the content of MetaDataPatch.
+type metadataPatch struct {
+	Metadata struct {
+		Labels      map[string]*string `json:"labels,omitempty"`
+		Annotations map[string]*string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+}
+
+// readPending returns the update that waits for the end of its grace period, nil if there is none.
+func readPending(pod *corev1.Pod) (*pending, error) {
+	text := pod.Annotations[pub.InPlaceUpdateGraceKey]
+	if text == "" {
+		return nil, nil
+	}
+	p := &pending{}
+	if err := json.Unmarshal([]byte(text), p); err != nil {
+		return nil, fmt.Errorf("decode annotation %s: %w", pub.InPlaceUpdateGraceKey, err)
+	}
+	return p, nil
+}
+
+// change returns the change that waits.
+func (p *pending) change() *Change {
+	c := &Change{
+		Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{},
+		Labels: map[string]*string{}, Annotations: map[string]*string{},
+	}
+	maps.Copy(c.Images, p.ContainerImages)
+	maps.Copy(c.Resources, p.ContainerResources)
+	var patch metadataPatch
+	if len(p.MetaDataPatch) > 0 && json.Unmarshal(p.MetaDataPatch, &patch) == nil {
+		maps.Copy(c.Labels, patch.Metadata.Labels)
+		maps.Copy(c.Annotations, patch.Metadata.Annotations)
+	}
+	for _, meta := range p.ContainerRefMetadata {
+		c.set(meta)
+	}
+	return c
+}
+
+// set adds labels and annotations to the change.
+func (c *Change) set(meta metav1.ObjectMeta) {
+	for key, value := range meta.Labels {
+		c.Labels[key] = &value
+	}
+	for key, value := range meta.Annotations {
+		c.Annotations[key] = &value
+	}
+}
+
+// writePending returns the annotation of the grace period.
+func writePending(change *Change, target Target) (string, error) {
+	var patch metadataPatch
+	patch.Metadata.Labels, patch.Metadata.Annotations = change.Labels, change.Annotations
+	p := pending{
+		Revision:        target.Revision,
+		ContainerImages: change.Images, ContainerResources: change.Resources,
+		GraceSeconds: int32(min(target.Grace/time.Second, 1<<31-1)),
+	}
+	if len(change.Labels)+len(change.Annotations) > 0 {
+		metadata, err := json.Marshal(patch)
+		if err != nil {
+			return "", fmt.Errorf("encode the change of labels and annotations: %w", err)
+		}
+		p.MetaDataPatch = metadata
+	}
+	text, err := json.Marshal(p)
+	return string(text), err
+}
+
+// readState returns the state of the last update, nil if the pod was never updated in place.
+func readState(pod *corev1.Pod) (*pub.InPlaceUpdateState, error) {
+	text := pod.Annotations[pub.InPlaceUpdateStateKey]
+	if text == "" {
+		return nil, nil
+	}
+	state := &pub.InPlaceUpdateState{}
+	if err := json.Unmarshal([]byte(text), state); err != nil {
+		return nil, fmt.Errorf("decode annotation %s: %w", pub.InPlaceUpdateStateKey, err)
+	}
+	return state, nil
+}
+
+// since returns when the last batch of containers was written.
+func since(state *pub.InPlaceUpdateState) time.Time {
+	last := state.UpdateTimestamp.Time
+	for i := range state.ContainerBatchesRecord {
+		if t := state.ContainerBatchesRecord[i].Timestamp.Time; t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// record adds to the state what the containers are before they change. If a previous update of a
+// container is not done, its container from before that update still counts as the one before.
+func record(pod *corev1.Pod, state, previous *pub.InPlaceUpdateState, images map[string]string) {
+	for name, entry := range unfinished(pod, previous) {
+		if image, changes := images[name]; changes {
+			entry.Superseded = append(slices.Clone(entry.Superseded), container(pod, name).Image)
+			entry.Superseded = slices.DeleteFunc(entry.Superseded, func(s string) bool { return s == image })
+		}
+		remember(state, name, entry)
+	}
+	for name := range images {
+		status := containerStatus(pod, name)
+		if _, known := state.LastContainerStatuses[name]; known || status == nil {
+			continue
+		}
+		remember(state, name, pub.InPlaceUpdateContainerStatus{
+			ImageID: status.ImageID, ContainerID: status.ContainerID, Image: container(pod, name).Image,
+		})
+	}
+}
+
+func remember(state *pub.InPlaceUpdateState, name string, entry pub.InPlaceUpdateContainerStatus) {
+	if state.LastContainerStatuses == nil {
+		state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+	}
+	state.LastContainerStatuses[name] = entry
+}
+
+// unfinished returns the containers of the state that have not been started with their images.
+func unfinished(pod *corev1.Pod, state *pub.InPlaceUpdateState) map[string]pub.InPlaceUpdateContainerStatus {
+	left := map[string]pub.InPlaceUpdateContainerStatus{}
+	if state == nil {
+		return left
+	}
+	for name, entry := range state.LastContainerStatuses {
+		if spec := container(pod, name); spec != nil && !started(pod, spec, entry, since(state)) {
+			left[name] = entry
+		}
+	}
+	return left
+}
+
+func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if status := &pod.Status.ContainerStatuses[i]; status.Name == name {
+			return status
+		}
+	}
+	return nil
+}
