@@ -203,17 +203,17 @@ func TestLease(t *testing.T) {
 	if err != nil || !seen.fresh {
 		t.Fatalf("first read: %+v, %v", seen, err)
 	}
-	if err := e.write(t.Context(), seen.give("db-0")); err != nil {
+	if err := e.write(t.Context(), seen.give("db-0", time.Unix(7, 0))); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.write(t.Context(), seen.give("db-1")); !errors.Is(err, errOutdated) {
+	if err := e.write(t.Context(), seen.give("db-1", time.Unix(8, 0))); !errors.Is(err, errOutdated) {
 		t.Errorf("second creation: %v, want errOutdated", err)
 	}
 	seen, err = e.read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := record{holder: "db-0", last: "db-0", version: seen.version}
+	want := record{holder: "db-0", last: "db-0", since: time.Unix(7, 0), version: seen.version}
 	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -36,6 +36,8 @@ type record struct {
 	holder string
 	// last is the last primary. It is the holder, if there is one.
 	last string
+	// since is when the holder became the primary.
+	since time.Time
 	// successor is the replica that the holder is to hand the role to, or empty.
 	successor string
 	// switches is how often the role has moved from one replica to another.
@@ -91,7 +93,7 @@ func (e *leaseElection) read(ctx context.Context) (record, error) {
 	return record{
 		holder: ptr.Deref(lease.Spec.HolderIdentity, ""), last: lease.Annotations[lastAnnotation],
 		successor: lease.Annotations[successorAnnotation], switches: ptr.Deref(lease.Spec.LeaseTransitions, 0),
-		version: lease.ResourceVersion,
+		since: ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time, version: lease.ResourceVersion,
 	}, nil
 }
 
@@ -102,6 +104,7 @@ func (e *leaseElection) write(ctx context.Context, r record) error {
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &r.holder, LeaseTransitions: &r.switches, RenewTime: ptr.To(metav1.NowMicro()),
+			AcquireTime:          ptr.To(metav1.NewMicroTime(r.since)),
 			LeaseDurationSeconds: ptr.To(max(int32(e.duration/time.Second), 1)),
 		},
 	}
@@ -143,10 +146,13 @@ func newRotation(o options) (*rotation, error) {
 }
 
 func (e *rotation) read(context.Context) (record, error) {
-	turns := e.now().UnixNano() / int64(e.turn)
+	now := e.now()
+	turns := now.UnixNano() / int64(e.turn)
 	holder := e.set + "-" + strconv.FormatInt(turns%int64(e.replicas), 10)
-	version := strconv.FormatInt(e.now().UnixNano(), 10)
-	return record{holder: holder, last: holder, version: version, fresh: true}, nil
+	return record{
+		holder: holder, last: holder, since: time.Unix(0, turns*int64(e.turn)),
+		version: strconv.FormatInt(now.UnixNano(), 10), fresh: true,
+	}, nil
 }
 
 // write ignores renewals and releases: the clock decides.

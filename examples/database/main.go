@@ -54,8 +54,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.lease, "lease", "database", "name of the Lease")
 	flags.DurationVar(&o.timing.lag, "lag", 3*time.Second, "how long a replica that was not the primary needs to catch up")
 	flags.DurationVar(&o.timing.settle, "settle", 3*time.Second,
-		"how long a change of the primary is announced, and how long a starting replica follows one primary until it is ready; "+
-			"must be longer than a probe needs to mark the pods")
+		"how long a change of the primary is announced, and for how long the primary must not have changed when a "+
+			"starting replica becomes ready; must be longer than a probe needs to mark the pods")
 	flags.DurationVar(&o.timing.lease, "lease-duration", 5*time.Second, "time after which a primary that is not heard of is replaced")
 	flags.DurationVar(&o.timing.retry, "retry", 500*time.Millisecond, "interval at which the Lease is read")
 	flags.DurationVar(&o.rotate, "rotate", 10*time.Second, "without an API server: how long each replica is the primary")

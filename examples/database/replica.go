@@ -16,8 +16,8 @@ import (
 type timing struct {
 	// lag is how long a replica that was not the primary needs to catch up.
 	lag time.Duration
-	// settle is how long a successor is announced before it becomes the primary, and how long a
-	// starting replica must follow one primary until it is ready.
+	// settle is how long a successor is announced before it becomes the primary, and for how long
+	// the primary must not have changed when a starting replica becomes ready.
 	settle time.Duration
 	// lease is the time after which a primary that does not renew the record is replaced.
 	lease time.Duration
@@ -39,8 +39,6 @@ type state struct {
 	renewedAt time.Time
 	// announcedAt is when the successor was first seen.
 	announcedAt time.Time
-	// primarySince is when the current primary was first seen as such.
-	primarySince time.Time
 	// behindSince is when the replica began to catch up.
 	behindSince time.Time
 	// crashed reports whether an earlier process of this replica was the primary when it ended.
@@ -59,11 +57,8 @@ func (s *state) observe(r record, now time.Time) {
 		s.crashed = r.holder == s.name && !r.fresh
 	}
 	s.crashed = s.crashed && r.holder == s.name
-	if r.holder != s.seen.holder {
-		s.primarySince = now
-		if s.seen.holder == s.name {
-			s.behindSince = now
-		}
+	if s.seen.holder == s.name && r.holder != s.name {
+		s.behindSince = now
 	}
 	if r.successor != s.seen.successor {
 		s.announcedAt = now
@@ -72,7 +67,7 @@ func (s *state) observe(r record, now time.Time) {
 		s.seenAt = now
 	}
 	s.seen = r
-	if s.behind(now) == 0 && r.holder != "" && now.Sub(s.primarySince) >= s.timing.settle {
+	if s.behind(now) == 0 && r.holder != "" && now.Sub(r.since) >= s.timing.settle {
 		s.joined = true
 	}
 }
@@ -104,7 +99,7 @@ func (s *state) next(now time.Time) (r record, write bool) {
 		return r, true
 	case r.holder == s.name && r.successor != "" && r.successor != s.name:
 		if now.Sub(s.announcedAt) >= s.timing.settle {
-			return r.give(r.successor), true
+			return r.give(r.successor, now), true
 		}
 		return r, true
 	case r.holder == s.name:
@@ -115,16 +110,16 @@ func (s *state) next(now time.Time) (r record, write bool) {
 	case s.behind(now) > 0:
 		return r, false
 	default:
-		return r.give(s.name), true
+		return r.give(s.name, now), true
 	}
 }
 
-// give returns the record with another holder.
-func (r record) give(to string) record {
+// give returns the record with another holder, which begins now.
+func (r record) give(to string, now time.Time) record {
 	if r.last != "" && r.last != to {
 		r.switches++
 	}
-	r.holder, r.last, r.successor = to, to, ""
+	r.holder, r.last, r.since, r.successor = to, to, now, ""
 	return r
 }
 
@@ -188,9 +183,6 @@ func (r *replica) step(ctx context.Context) error {
 		fmt.Fprintf(r.out, "%s: is the primary\n", r.state.name)
 	}
 	r.state.renewedAt = begun
-	if r.state.seen.holder != r.state.name {
-		r.state.primarySince = begun
-	}
 	// The version is seen with the next read.
 	next.version = r.state.seen.version
 	r.state.seen = next

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
@@ -67,7 +68,7 @@ func Connect(t testing.TB, root string) *Cluster {
 	c.Config.QPS = -1
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		scheme.AddToScheme, v1alpha1.AddToScheme, seamarkv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
+		scheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, seamarkv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		Must(t, add(types))
 	}

@@ -1,0 +1,238 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
+)
+
+func number(n int) *intstr.IntOrString { return ptr.To(intstr.FromInt(n)) }
+
+// newImage returns another name of the busybox image on the nodes.
+func (s *suite) newImage() string {
+	s.Helper()
+	name := "docker.io/seamark/in-place:" + s.Namespace
+	s.tag(cluster.BusyboxImage, name)
+	return name
+}
+
+// sets are the kinds, with their pods updated in place after a grace period in seconds.
+func sets(grace int32) map[string]ctrl.Object {
+	strategy := &pub.InPlaceUpdateStrategy{GracePeriodSeconds: grace}
+	return map[string]ctrl.Object{
+		"CloneSet": newCloneSet("updated", 1, inPlace, func(set *v1alpha1.CloneSet) {
+			set.Spec.UpdateStrategy.InPlaceUpdateStrategy = strategy
+		}),
+		"StatefulSet": newStatefulSet("updated", 1, statefulInPlace, func(set *v1beta1.StatefulSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = strategy
+		}),
+	}
+}
+
+// change changes the template of a set of either kind.
+func (s *suite) change(set ctrl.Object, change func(*corev1.PodTemplateSpec)) {
+	s.Helper()
+	switch set := set.(type) {
+	case *v1alpha1.CloneSet:
+		patch(s, set, func(set *v1alpha1.CloneSet) { change(&set.Spec.Template) })
+	case *v1beta1.StatefulSet:
+		patch(s, set, func(set *v1beta1.StatefulSet) { change(&set.Spec.Template) })
+	default:
+		s.Fatalf("unknown kind %T", set)
+	}
+}
+
+// TestImageInPlace changes the image of a pod: the pod stays, and its container is restarted once.
+// The new image has the ID of the old one, so only the container shows the update.
+func TestImageInPlace(t *testing.T) {
+	for kind, set := range sets(0) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t)
+			image := s.newImage()
+			s.create(set)
+			before := s.get(s.settled("updated", 1)[0])
+
+			s.change(set, func(template *corev1.PodTemplateSpec) {
+				template.Spec.Containers[0].Image = image
+				template.Labels["example.com/changed"] = "yes"
+			})
+			s.settled("updated", 1, runs(image), restartedOnce(before))
+			after := s.get(before.Name)
+			if got := after.Labels["example.com/changed"]; got != "yes" {
+				t.Errorf("label %q, want that of the new template", got)
+			}
+			if c := condition(after, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
+				t.Errorf("condition %s: %+v, want True", pub.InPlaceUpdateReady, c)
+			}
+			if after.Labels["controller-revision-hash"] == before.Labels["controller-revision-hash"] {
+				t.Error("the pod has the old revision")
+			}
+			s.Eventually("the status counts the updated pod", func(ctx context.Context) error { return s.updated(ctx, set, 1) })
+		})
+	}
+}
+
+// restartedOnce expects the same pod, with another container that was restarted once.
+func restartedOnce(before *corev1.Pod) func(*corev1.Pod) error {
+	return func(after *corev1.Pod) error {
+		if after.UID != before.UID || after.Spec.NodeName != before.Spec.NodeName || after.Status.PodIP != before.Status.PodIP {
+			return fmt.Errorf("pod %s was replaced", after.Name)
+		}
+		old, now := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]
+		if now.RestartCount != old.RestartCount+1 || now.ContainerID == old.ContainerID {
+			return fmt.Errorf("pod %s: %d restarts, container %s, want one restart", after.Name, now.RestartCount, now.ContainerID)
+		}
+		return nil
+	}
+}
+
+// updated expects that the status of a set counts updated and ready pods of its latest version.
+func (s *suite) updated(ctx context.Context, set ctrl.Object, want int32) error {
+	if err := s.Client.Get(ctx, ctrl.ObjectKeyFromObject(set), set); err != nil {
+		return err
+	}
+	var observed int64
+	var updated, ready int32
+	switch set := set.(type) {
+	case *v1alpha1.CloneSet:
+		observed, updated, ready = set.Status.ObservedGeneration, set.Status.UpdatedReplicas, set.Status.UpdatedReadyReplicas
+	case *v1beta1.StatefulSet:
+		observed, updated, ready = set.Status.ObservedGeneration, set.Status.UpdatedReplicas, set.Status.UpdatedReadyReplicas
+	}
+	if observed != set.GetGeneration() || updated != want || ready != want {
+		return fmt.Errorf("observed generation %d of %d, %d updated, %d of them ready, want %d",
+			observed, set.GetGeneration(), updated, ready, want)
+	}
+	return nil
+}
+
+// graceLog records when a pod became not ready for an update, and when its image changed.
+type graceLog struct {
+	mu              sync.Mutex
+	image           string
+	notReady, patch time.Time
+}
+
+func (l *graceLog) see(o ctrl.Object, _ bool) {
+	pod := o.(*corev1.Pod)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := condition(pod, pub.InPlaceUpdateReady); c != nil && c.Status == corev1.ConditionFalse && l.notReady.IsZero() && l.image != "" {
+		l.notReady = time.Now()
+	}
+	image := pod.Spec.Containers[0].Image
+	if l.image != "" && image != l.image && l.patch.IsZero() {
+		l.patch = time.Now()
+	}
+	if l.image == "" {
+		l.image = image
+	}
+}
+
+// TestGracePeriod checks that a pod is not ready for the grace period before its container is
+// restarted, so that load balancers stop sending requests to it.
+func TestGracePeriod(t *testing.T) {
+	const grace = 3
+	for kind, set := range sets(grace) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t)
+			image := s.newImage()
+			s.create(set)
+			before := s.get(s.settled("updated", 1, gateOpen)[0])
+			log := &graceLog{}
+			s.stream(&corev1.PodList{}, log.see)
+			s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = image })
+			s.settled("updated", 1, runs(image), restartedOnce(before))
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			// The events of a watch may arrive with a delay.
+			if got := log.patch.Sub(log.notReady); log.notReady.IsZero() || got < (grace-1)*time.Second {
+				t.Errorf("the image changed %s after the pod became not ready, want %d s", got, grace)
+			}
+		})
+	}
+}
+
+// gateOpen expects that the readiness gate of updates in place is open.
+func gateOpen(pod *corev1.Pod) error {
+	if c := condition(pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
+		return fmt.Errorf("pod %s: condition %s: %+v", pod.Name, pub.InPlaceUpdateReady, c)
+	}
+	return nil
+}
+
+// TestResourcesInPlace changes the CPU request and limit: the kubelet resizes the container and does not
+// restart it.
+func TestResourcesInPlace(t *testing.T) {
+	cpu := func(request string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(request)},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+		}
+	}
+	for kind, set := range sets(0) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t)
+			switch set := set.(type) {
+			case *v1alpha1.CloneSet:
+				set.Spec.Template.Spec.Containers[0].Resources = cpu("5m")
+			case *v1beta1.StatefulSet:
+				set.Spec.Template.Spec.Containers[0].Resources = cpu("5m")
+			}
+			s.create(set)
+			before := s.get(s.settled("updated", 1)[0])
+			s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Resources = cpu("7m") })
+			s.settled("updated", 1, func(pod *corev1.Pod) error {
+				status := pod.Status.ContainerStatuses[0]
+				if pod.UID != before.UID || status.RestartCount != 0 {
+					return fmt.Errorf("pod %s was replaced or restarted", pod.Name)
+				}
+				if status.Resources == nil || status.Resources.Requests.Cpu().String() != "7m" {
+					return fmt.Errorf("pod %s: resources %+v, want 7m", pod.Name, status.Resources)
+				}
+				return nil
+			})
+			s.Eventually("the status counts the updated pod", func(ctx context.Context) error { return s.updated(ctx, set, 1) })
+		})
+	}
+}
+
+// TestOtherChangesRecreate changes an environment variable, which cannot change in a running pod.
+func TestOtherChangesRecreate(t *testing.T) {
+	for kind, set := range sets(0) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t)
+			s.create(set)
+			before := s.get(s.settled("updated", 1)[0])
+			s.change(set, func(template *corev1.PodTemplateSpec) {
+				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGED", Value: "yes"}}
+			})
+			s.settled("updated", 1, func(pod *corev1.Pod) error {
+				if pod.UID == before.UID || len(pod.Spec.Containers[0].Env) != 1 {
+					return fmt.Errorf("pod %s is not recreated", pod.Name)
+				}
+				return nil
+			})
+		})
+	}
+}

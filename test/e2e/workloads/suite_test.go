@@ -1,0 +1,264 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
+)
+
+// idle is a main process that does nothing and ends on SIGTERM.
+const idle = `trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done`
+
+// suite is what one test uses of the cluster.
+type suite struct{ *cluster.Cluster }
+
+// newSuite connects to the cluster and creates a namespace, which is deleted when the test ends.
+func newSuite(t *testing.T) *suite {
+	t.Helper()
+	s := &suite{cluster.Connect(t, "../../..")}
+	s.CreateNamespace("workloads-", func(ctx context.Context) {
+		if t.Failed() {
+			s.dump(ctx)
+		}
+	})
+	return s
+}
+
+// dump logs the state of the cluster, to show why a test failed.
+func (s *suite) dump(ctx context.Context) {
+	for _, args := range [][]string{
+		{"get", "pods", "-o", "wide", "--show-labels"},
+		{"get", "clonesets,statefulsets.apps.kruise.io,leases,podprobemarkers", "-o", "yaml"},
+		{"get", "pods", "-o", "yaml"},
+		{"get", "events", "--sort-by=.lastTimestamp"},
+		{"get", "pods", "-n", cluster.SystemNamespace, "-o", "wide"},
+		{"logs", "-n", cluster.SystemNamespace, "-l", "app.kubernetes.io/component=workloads", "--tail=60", "--prefix"},
+	} {
+		out, err := s.TryKubectl(ctx, args...)
+		s.Logf("kubectl %s (%v)\n%.20000s", strings.Join(args, " "), err, out)
+	}
+}
+
+// create creates the objects in the test's namespace.
+func (s *suite) create(objects ...ctrl.Object) {
+	s.Helper()
+	for _, o := range objects {
+		o.SetNamespace(s.Namespace)
+		if err := s.Client.Create(s.Context(), o); err != nil {
+			s.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// patch changes an object that exists. It does not depend on the version of the argument.
+func patch[T ctrl.Object](s *suite, o T, change func(T)) {
+	s.Helper()
+	cluster.Must(s, s.Client.Get(s.Context(), ctrl.ObjectKeyFromObject(o), o))
+	base := o.DeepCopyObject().(ctrl.Object)
+	change(o)
+	cluster.Must(s, s.Client.Patch(s.Context(), o, ctrl.MergeFrom(base)))
+}
+
+// never fails the test if check returns an error within the period.
+func (s *suite) never(period time.Duration, what string, check func(context.Context) error) {
+	s.Helper()
+	var broken error
+	err := wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, period, true, func(ctx context.Context) (bool, error) {
+		broken = check(ctx)
+		return broken != nil && ctx.Err() == nil, nil
+	})
+	if err == nil {
+		s.Fatalf("%s: %v", what, broken)
+	}
+}
+
+// pods returns the pods of an application by name, including those that are terminating.
+func (s *suite) pods(ctx context.Context, app string) (map[string]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := s.Client.List(ctx, list, ctrl.InNamespace(s.Namespace), ctrl.MatchingLabels{"app": app}); err != nil {
+		return nil, err
+	}
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Name] = pod
+	}
+	return pods, nil
+}
+
+// settled waits until the application has as many pods, all ready and none terminating, and
+// returns their names in order.
+func (s *suite) settled(app string, replicas int, wants ...func(*corev1.Pod) error) []string {
+	s.Helper()
+	var names []string
+	s.Eventually(fmt.Sprintf("%s has %d ready pods", app, replicas), func(ctx context.Context) error {
+		pods, err := s.pods(ctx, app)
+		if err != nil {
+			return err
+		}
+		if len(pods) != replicas {
+			return fmt.Errorf("%d pods: %v", len(pods), slices.Sorted(maps.Keys(pods)))
+		}
+		for _, pod := range pods {
+			if err := ready(&pod); err != nil {
+				return err
+			}
+			for _, want := range wants {
+				if err := want(&pod); err != nil {
+					return err
+				}
+			}
+		}
+		names = slices.Sorted(maps.Keys(pods))
+		return nil
+	})
+	return names
+}
+
+// ready expects that the pod is ready and not terminating.
+func ready(pod *corev1.Pod) error {
+	if pod.DeletionTimestamp != nil {
+		return fmt.Errorf("pod %s is terminating", pod.Name)
+	}
+	if c := condition(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
+		return fmt.Errorf("pod %s is not ready: %+v", pod.Name, pod.Status.Conditions)
+	}
+	return nil
+}
+
+func condition(pod *corev1.Pod, name corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == name {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// inState expects a lifecycle state.
+func inState(state pub.LifecycleStateType) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		if got := pod.Labels[pub.LifecycleStateKey]; got != string(state) {
+			return fmt.Errorf("pod %s: state %q, want %q", pod.Name, got, state)
+		}
+		return nil
+	}
+}
+
+// runs expects that the first container runs an image.
+func runs(image string) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		if got := pod.Spec.Containers[0].Image; got != image {
+			return fmt.Errorf("pod %s: image %s, want %s", pod.Name, got, image)
+		}
+		if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+			return fmt.Errorf("pod %s: the container does not run", pod.Name)
+		}
+		return nil
+	}
+}
+
+// get returns a pod of the test's namespace.
+func (s *suite) get(name string) *corev1.Pod {
+	s.Helper()
+	pod := &corev1.Pod{}
+	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))
+	return pod
+}
+
+// template returns the template of pods with one busybox container that does nothing.
+func template(app string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: ptr.To[int64](1),
+			Containers: []corev1.Container{{
+				Name: "main", Image: cluster.BusyboxImage, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: []string{"sh", "-c", idle},
+			}},
+		},
+	}
+}
+
+// newCloneSet returns a CloneSet with pods that do nothing.
+func newCloneSet(name string, replicas int32, changes ...func(*v1alpha1.CloneSet)) *v1alpha1.CloneSet {
+	set := &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.CloneSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: template(name),
+		},
+	}
+	for _, change := range changes {
+		change(set)
+	}
+	return set
+}
+
+// newStatefulSet returns a StatefulSet with pods that do nothing.
+func newStatefulSet(name string, replicas int32, changes ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {
+	set := &v1beta1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1beta1.StatefulSetSpec{
+			Replicas: &replicas, ServiceName: name,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: template(name),
+		},
+	}
+	for _, change := range changes {
+		change(set)
+	}
+	return set
+}
+
+// inPlace sets that the pods of a CloneSet are updated in place.
+func inPlace(set *v1alpha1.CloneSet) {
+	set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
+	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("100%"))
+}
+
+// statefulInPlace sets that the pods of a StatefulSet are updated in place.
+func statefulInPlace(set *v1beta1.StatefulSet) {
+	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{
+		PodUpdatePolicy: v1beta1.InPlaceIfPossiblePodUpdateStrategyType,
+	}
+}
+
+// tag gives an image of every node another name. The kubelet delays the restart of a container
+// with an image that the same pod has used before.
+func (s *suite) tag(image, name string) {
+	s.Helper()
+	sockets, err := filepath.Glob(filepath.Join(s.Dir, "nodes", "*", "containerd.sock"))
+	cluster.Must(s, err)
+	if len(sockets) == 0 {
+		cluster.Must(s, errors.New("the cluster has no nodes"))
+	}
+	for _, socket := range sockets {
+		out, err := s.Run(s.Context(), filepath.Join(s.Dir, "bin", "ctr"),
+			"--address", socket, "--namespace", "k8s.io", "images", "tag", "--force", image, name)
+		if err != nil {
+			s.Fatalf("tag %s as %s: %v\n%s", image, name, err, out)
+		}
+	}
+}
