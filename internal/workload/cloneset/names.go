@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+const (
+	// alphabet is the alphabet of generated names in Kubernetes: no vowels, and no characters that look
+	// alike.
+	alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	// idLength is the length of an instance ID.
+	idLength = 5
+	// ids is the number of instance IDs.
+	ids = 27 * 27 * 27 * 27 * 27
+)
+
+// names assigns serial numbers and instance IDs to new pods. A pod's ID is a function of the set and
+// of the serial number, so that a create whose response was lost is repeated with the same name. The
+// serial numbers continue after those of all pods that the set has ever had; a number whose pod was
+// never seen is used first.
+type names struct {
+	set    *v1alpha1.CloneSet
+	taken  map[string]bool
+	seen   map[int64]bool
+	free   []string
+	serial int64
+}
+
+// newNames returns the names for new pods of the set. Names of pods, of claims that are in use, of
+// podsToDelete and of taken are not used.
+func (p *planner) newNames() *names {
+	n := &names{
+		set: p.Set, taken: make(map[string]bool, len(p.Pods)), seen: p.serials(), serial: p.Set.Status.PodSerial,
+	}
+	prefix := p.Set.Name + "-"
+	withPod := make(map[string]bool, len(p.Pods))
+	for _, pod := range p.Pods {
+		id := pod.Labels[v1alpha1.CloneSetInstanceID]
+		if id == "" {
+			id = strings.TrimPrefix(pod.Name, prefix)
+		}
+		withPod[id] = true
+		n.taken[id] = true
+		n.taken[strings.TrimPrefix(pod.Name, prefix)] = true
+	}
+	for name := range p.TakenNames {
+		n.taken[strings.TrimPrefix(name, prefix)] = true
+	}
+	for _, name := range p.Set.Spec.ScaleStrategy.PodsToDelete {
+		n.taken[strings.TrimPrefix(name, prefix)] = true
+	}
+	n.free = p.freeIDs(n.taken)
+	for _, claim := range p.Claims {
+		n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
+	}
+	return n
+}
+
+// serials returns the serial numbers of the pods that exist.
+func (p *planner) serials() map[int64]bool {
+	seen := make(map[int64]bool, len(p.Pods))
+	for _, pod := range p.Pods {
+		if serial := serialOf(pod); serial > p.Set.Status.PodSerial {
+			seen[serial] = true
+		}
+	}
+	return seen
+}
+
+// serialOf returns the serial number of the pod, zero if it has none.
+func serialOf(pod *corev1.Pod) int64 {
+	serial, err := strconv.ParseInt(pod.Annotations[v1alpha1.PodSerialAnnotationKey], 10, 64)
+	if err != nil || serial < 0 {
+		return 0
+	}
+	return serial
+}
+
+// next returns the serial number and the instance ID of the next pod. The IDs of claims without a pod
+// come first.
+func (n *names) next() (int64, string) {
+	for {
+		n.serial++
+		if n.seen[n.serial] {
+			continue
+		}
+		if len(n.free) > 0 {
+			id := n.free[0]
+			n.free = n.free[1:]
+			return n.serial, id
+		}
+		id := instanceID(n.set.UID, n.serial)
+		if n.taken[id] {
+			continue
+		}
+		n.taken[id] = true
+		return n.serial, id
+	}
+}
+
+// instanceID returns the ID for the serial number. Different serial numbers of a set have different
+// IDs, up to the number of IDs.
+func instanceID(set types.UID, serial int64) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(set))
+	seed := h.Sum64()
+	factor := seed % ids
+	if factor%3 == 0 { // A factor without a common divisor makes the function a permutation.
+		factor++
+	}
+	number := (factor*(uint64(serial)%ids) + (seed>>32)%ids) % ids
+	id := make([]byte, idLength)
+	for i := range id {
+		id[i] = alphabet[number%uint64(len(alphabet))]
+		number /= uint64(len(alphabet))
+	}
+	return string(id)
+}
+
+// watermark returns the highest serial number up to which all numbers have been used, for the status.
+// A number whose ID is taken counts as used.
+func (p *planner) watermark() int64 {
+	serial, highest := p.Set.Status.PodSerial, int64(0)
+	seen := p.serials()
+	for number := range seen {
+		highest = max(highest, number)
+	}
+	var taken map[string]bool
+	for serial < highest {
+		if !seen[serial+1] {
+			if taken == nil {
+				taken = p.newNames().taken
+			}
+			if !taken[instanceID(p.Set.UID, serial+1)] {
+				break
+			}
+		}
+		serial++
+	}
+	return serial
+}
+
+// freeIDs returns the instance IDs of claims of the set that a new pod can use, sorted. None of the
+// claims of such an ID is being deleted or is to be deleted with another pod.
+func (p *planner) freeIDs(taken map[string]bool) []string {
+	if p.Set.Spec.ScaleStrategy.DisablePVCReuse || len(p.Set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	usable := make(map[string]bool)
+	for _, claim := range p.Claims {
+		id := claim.Labels[v1alpha1.CloneSetInstanceID]
+		if id == "" || taken[id] {
+			continue
+		}
+		_, known := usable[id]
+		usable[id] = (!known || usable[id]) && claim.DeletionTimestamp == nil && p.owned(claim)
+	}
+	free := make([]string, 0, len(usable))
+	for id, ok := range usable {
+		if ok {
+			free = append(free, id)
+		}
+	}
+	slices.Sort(free)
+	return free
+}

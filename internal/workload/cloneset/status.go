@@ -1,0 +1,194 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+)
+
+// Types and reasons of conditions besides those of the API.
+const (
+	// ConditionPodsToDeleteNotFound is True while podsToDelete contains names without a pod.
+	ConditionPodsToDeleteNotFound v1alpha1.CloneSetConditionType = "PodsToDeleteNotFound"
+
+	reasonWriteFailed = "WriteFailed"
+	reasonRecovered   = "Recovered"
+	reasonInPlace     = "InPlaceUpdateImpossible"
+	reasonNotFound    = "PodNotFound"
+	reasonMarked      = "MarkerWritesSelectorKey"
+
+	// listed is how many names a message contains at most.
+	listed = 10
+)
+
+// status counts the pods of the input.
+func (p *planner) status() {
+	s := &p.out.Status
+	s.ObservedGeneration = p.Set.Generation
+	s.LabelSelector = p.selector.String()
+	s.UpdateRevision = p.revisions.Update.Name
+	s.CurrentRevision = p.revisions.Current.Name
+	collisions := p.revisions.CollisionCount
+	s.CollisionCount = &collisions
+	s.PodSerial = p.watermark()
+	p.countPods(s)
+	if s.UpdatedReplicas == s.Replicas && p.partition == 0 {
+		s.CurrentRevision = s.UpdateRevision
+	}
+	s.ExpectedUpdatedReplicas = clamp(p.replicas - p.partition)
+	if s.CurrentRevision == s.UpdateRevision {
+		s.ExpectedUpdatedReplicas = clamp(p.replicas)
+	}
+	p.conditions(s)
+}
+
+func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
+	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = clamp(len(p.members)), 0, 0
+	s.UpdatedReplicas, s.UpdatedReadyReplicas, s.UpdatedAvailableReplicas = 0, 0, 0
+	for _, m := range p.members {
+		ready := workload.Ready(m.pod)
+		available, _ := workload.Available(m.pod, p.minReady(), p.Now)
+		updated := revision.Is(m.pod, s.UpdateRevision)
+		s.ReadyReplicas += int32(btoi(ready))                           //nolint:gosec // 0 or 1.
+		s.AvailableReplicas += int32(btoi(available))                   //nolint:gosec // 0 or 1.
+		s.UpdatedReplicas += int32(btoi(updated))                       //nolint:gosec // 0 or 1.
+		s.UpdatedReadyReplicas += int32(btoi(updated && ready))         //nolint:gosec // 0 or 1.
+		s.UpdatedAvailableReplicas += int32(btoi(updated && available)) //nolint:gosec // 0 or 1.
+	}
+}
+
+// conditions sets the conditions that follow from the input. Those about failed writes are set by
+// Failed.
+func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
+	set(s, v1alpha1.CloneSetConditionFailedUpdate, reasonInPlace, p.stuck, p.Now)
+
+	exists := make(map[string]bool, len(p.Pods))
+	var missing []string
+	if names := p.Set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
+		for _, pod := range p.Pods {
+			exists[pod.Name] = p.mine(pod)
+		}
+		for _, name := range names {
+			if !exists[name] {
+				missing = append(missing, name)
+			}
+		}
+	}
+	message := ""
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", list(missing))
+	}
+	set(s, ConditionPodsToDeleteNotFound, reasonNotFound, message, p.Now)
+
+	message = ""
+	if keys := workload.MarkedKeys(p.Set.Spec.Selector, p.Markers); len(keys) > 0 {
+		message = fmt.Sprintf("PodProbeMarkers write label keys of spec.selector: %s. "+
+			"The set releases a pod when its label changes.", list(keys))
+	}
+	set(s, workload.SelectorMarked, reasonMarked, message, p.Now)
+}
+
+// list joins the first names.
+func list(names []string) string {
+	if len(names) <= listed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
+}
+
+// Failed sets the conditions FailedScale and FailedUpdate of the status to the failed writes of the
+// step: True with the first error of the kind, or False if the condition was True because of a write
+// and no write of the kind failed. It is called after the writes of every step. Conflicts are not
+// failures: leave them out.
+func Failed(status *v1alpha1.CloneSetStatus, failures []workload.Failure, now time.Time) {
+	set(status, v1alpha1.CloneSetConditionFailedScale, reasonWriteFailed, first(failures, false), now)
+	set(status, v1alpha1.CloneSetConditionFailedUpdate, reasonWriteFailed, first(failures, true), now)
+}
+
+// first returns the message for the first failure of the kind, empty if there is none.
+func first(failures []workload.Failure, update bool) string {
+	i := slices.IndexFunc(failures, func(f workload.Failure) bool { return f.Update == update })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", failures[i].Object, failures[i].Err)
+}
+
+// set sets the condition to True with the reason and the message. If there is no message, it sets the
+// condition to False if it was True for this reason. The transition time is that of the last change
+// of the status of the condition.
+func set(
+	status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType, reason, message string, now time.Time,
+) {
+	wanted := v1alpha1.CloneSetCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == kind })
+	if message == "" {
+		if i < 0 || status.Conditions[i].Status != corev1.ConditionTrue || status.Conditions[i].Reason != reason {
+			return
+		}
+		wanted.Status, wanted.Reason = corev1.ConditionFalse, reasonRecovered
+	}
+	if i < 0 {
+		status.Conditions = append(status.Conditions, wanted)
+		return
+	}
+	if status.Conditions[i].Status == wanted.Status {
+		wanted.LastTransitionTime = status.Conditions[i].LastTransitionTime
+	}
+	status.Conditions[i] = wanted
+}
+
+// events adds one event per kind of write, however many pods it concerns.
+func (p *planner) events() {
+	created := make([]string, len(p.out.Creates))
+	for i, pod := range p.out.Creates {
+		created[i] = pod.Name
+	}
+	deleted := make([]string, len(p.out.Deletes))
+	for i := range p.out.Deletes {
+		deleted[i] = p.out.Deletes[i].Pod.Name
+	}
+	p.event("SuccessfulCreate", "Created", created)
+	p.event("SuccessfulDelete", "Deleted", deleted)
+	if p.stuck != "" && !conditionHas(&p.Set.Status, v1alpha1.CloneSetConditionFailedUpdate, p.stuck) {
+		p.out.Events = append(p.out.Events, workload.Event{
+			Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Message: p.stuck,
+		})
+	}
+}
+
+func (p *planner) event(reason, verb string, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	noun := "pod"
+	if len(names) > 1 {
+		noun = fmt.Sprintf("%d pods:", len(names))
+	}
+	p.out.Events = append(p.out.Events, workload.Event{
+		Type: corev1.EventTypeNormal, Reason: reason,
+		Message: fmt.Sprintf("%s %s %s.", verb, noun, list(names)),
+	})
+}
+
+// conditionHas reports whether the condition is True with the message.
+func conditionHas(status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType, message string) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue && c.Message == message
+	})
+}

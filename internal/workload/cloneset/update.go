@@ -1,0 +1,223 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workload/order"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+)
+
+// started reports whether an update of the pod has begun: it comes before all others.
+func (m *member) started() bool { return m.state != pub.LifecycleStateNormal }
+
+// update starts and continues the update of old pods, in order: as many as the partition requires and
+// maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.
+func (p *planner) update() error {
+	if p.Set.Spec.UpdateStrategy.Paused {
+		return nil
+	}
+	candidates := p.updateOrder()
+	n := min(p.toUpdate(), len(candidates))
+	for _, m := range candidates[n:] {
+		if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
+			p.enter(m, pub.LifecycleStateNormal) // The partition has been raised.
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	wait := p.wait(candidates)
+	if wait > 0 && !candidates[n-1].started() {
+		p.after(wait)
+	}
+	for _, m := range candidates[:n] {
+		if wait > 0 && !m.started() {
+			break
+		}
+		if m.patch != nil || p.blocked(m) {
+			continue
+		}
+		if err := p.updatePod(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// updateOrder returns the pods that do not have the update revision and remain in the set.
+func (p *planner) updateOrder() []*member {
+	byPod := make(map[*corev1.Pod]*member)
+	var pods, all []*corev1.Pod
+	for _, m := range p.members {
+		if !m.leaving() && !m.updated {
+			byPod[m.pod] = m
+			pods = append(pods, m.pod)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	strategy := &p.Set.Spec.UpdateStrategy
+	if len(strategy.ScatterStrategy) > 0 {
+		for _, m := range p.members {
+			all = append(all, m.pod)
+		}
+	}
+	sorted := make([]*member, len(pods))
+	for i, pod := range order.Update(pods, order.UpdateOptions{
+		Pinned:   func(pod *corev1.Pod) bool { return byPod[pod].started() },
+		Priority: strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: all,
+	}) {
+		sorted[i] = byPod[pod]
+	}
+	return sorted
+}
+
+// wait returns for how long no further update may start, because a marker is about to write the label
+// that a pod's priority depends on.
+func (p *planner) wait(candidates []*member) time.Duration {
+	var pods []*corev1.Pod
+	for _, m := range candidates {
+		if !m.started() {
+			pods = append(pods, m.pod)
+		}
+	}
+	return order.Wait(pods, p.Set.Spec.UpdateStrategy.PriorityStrategy, p.Markers, p.Now)
+}
+
+// updatePod takes the next step of the pod's update.
+func (p *planner) updatePod(m *member) error {
+	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.RecreateCloneSetUpdateStrategyType ||
+		p.Set.Spec.UpdateStrategy.Type == "" {
+		p.remove(m, ReasonUpdate, true)
+		return nil
+	}
+	change, why, err := p.decide(m)
+	if err != nil {
+		return err
+	}
+	if change == nil {
+		if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+			p.cannot(m, why)
+		} else {
+			p.remove(m, ReasonUpdate, true)
+		}
+		return nil
+	}
+	if lifecycle.Held(p.inPlaceUpdate(), m.pod) && m.state != pub.LifecycleStateUpdating {
+		if m.state != pub.LifecycleStatePreparingUpdate {
+			p.enter(m, pub.LifecycleStatePreparingUpdate)
+		}
+		return nil
+	}
+	target := inplace.Target{
+		Revision: p.revisions.Update.Name, Labels: revisionLabels(p.revisions.Update.Name), Grace: p.grace(),
+	}
+	start := inplace.Start(m.pod, change, target, p.Now)
+	p.enter(m, pub.LifecycleStateUpdating)
+	m.patch = m.patch.Merge(start)
+	p.withdraw(m, true)
+	p.after(target.Grace)
+	return nil
+}
+
+// decide returns how the pod is updated in place, or why it cannot be.
+func (p *planner) decide(m *member) (*inplace.Change, string, error) {
+	old := revision.Of(m.pod, p.revisions.All)
+	if old == nil {
+		return nil, fmt.Sprintf("revision %q of the pod does not exist",
+			m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]), nil
+	}
+	from, err := p.template(old)
+	if err != nil {
+		return nil, "", err
+	}
+	change, why := inplace.Decide(m.pod, from, &p.Set.Spec.Template)
+	return change, why, nil
+}
+
+// template returns the template of the revision, decoded once per step.
+func (p *planner) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	if p.templates == nil {
+		p.templates = make(map[string]*corev1.PodTemplateSpec)
+	}
+	if template := p.templates[rev.Name]; template != nil {
+		return template, nil
+	}
+	template, err := revision.Template(rev)
+	if err == nil {
+		p.templates[rev.Name] = template
+	}
+	return template, err
+}
+
+func (p *planner) grace() time.Duration {
+	if strategy := p.Set.Spec.UpdateStrategy.InPlaceUpdateStrategy; strategy != nil {
+		return time.Duration(strategy.GracePeriodSeconds) * time.Second
+	}
+	return 0
+}
+
+// cannot records that InPlaceOnly prevents the update of the pod.
+func (p *planner) cannot(m *member, why string) {
+	if p.stuck == "" {
+		p.stuck = fmt.Sprintf("Pod %s cannot be updated in place, and the update strategy is InPlaceOnly: %s.",
+			m.pod.Name, why)
+	}
+}
+
+// readRevisions decides what becomes of the revisions.
+func (p *planner) readRevisions() error {
+	inUse := make(map[string]bool)
+	for _, pod := range p.Pods {
+		if hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; hash != "" {
+			inUse[hash] = true
+		}
+	}
+	limit := 10
+	if p.Set.Spec.RevisionHistoryLimit != nil {
+		limit = int(*p.Set.Spec.RevisionHistoryLimit)
+	}
+	owner := revision.Owner{
+		Object: p.Set, Kind: Kind(), Template: &p.Set.Spec.Template,
+		CurrentRevision: p.Set.Status.CurrentRevision,
+	}
+	if p.Set.Status.CollisionCount != nil {
+		owner.CollisionCount = *p.Set.Status.CollisionCount
+	}
+	var err error
+	p.revisions, err = revision.Plan(owner, p.Revisions, limit, inUse)
+	return err
+}
+
+// writeRevisions adds the changes of revisions to the step.
+func (p *planner) writeRevisions() {
+	p.out.CreateRevision = p.revisions.Create
+	p.out.UpdateRevisions = p.revisions.UpdateRevisions
+	p.out.DeleteRevisions = p.revisions.Delete
+}
+
+// collect adds the changes of pods to the step.
+func (p *planner) collect() {
+	for _, m := range p.members {
+		switch {
+		case m.deleted:
+			p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: m.pod, Reason: m.reason})
+		case m.patch != nil:
+			p.out.Patches = append(p.out.Patches, *m.patch)
+		}
+	}
+	p.events()
+}
