@@ -64,6 +64,10 @@ run: ## Run the game server example as local processes for half a minute, withou
 demo: install ## Start a cluster, install Seamark, and show how game server pods are marked and scaled down.
 	@go run ./hack/demo --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/game-server
 
+.PHONY: demo-roles
+demo-roles: install example-images ## Start a cluster, install Seamark, and show how often an update of a database switches its primary.
+	@go run ./hack/demo --roles --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/primary-secondary
+
 .PHONY: demo-down
 demo-down: cluster-down ## Stop and remove what the demo started.
 

@@ -35,18 +35,14 @@ type example struct {
 // readExample reads the YAML files in folder. It returns an error unless they contain exactly
 // one Deployment and one PodProbeMarker. Objects without a namespace are created in default.
 func readExample(folder string) (*example, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	objects, err := readObjects(folder)
 	if err != nil {
-		return nil, fmt.Errorf("list manifests in %s: %w", folder, err)
+		return nil, err
 	}
 	e := &example{}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read manifest: %w", err)
-		}
-		if err := e.add(content); err != nil {
-			return nil, fmt.Errorf("manifest %s: %w", file, err)
+	for _, object := range objects {
+		if err := e.addObject(object); err != nil {
+			return nil, fmt.Errorf("folder %s: %s %s: %w", folder, object.GetKind(), object.GetName(), err)
 		}
 	}
 	if e.deployment == "" || e.marker == "" {
@@ -55,30 +51,50 @@ func readExample(folder string) (*example, error) {
 	return e, nil
 }
 
-// add adds the objects of one file.
-func (e *example) add(content []byte) error {
+// readObjects reads the YAML files in folder. Objects without a namespace get the namespace default.
+func readObjects(folder string) ([]*unstructured.Unstructured, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list manifests in %s: %w", folder, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest: %w", err)
+		}
+		more, err := parseObjects(content)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", file, err)
+		}
+		objects = append(objects, more...)
+	}
+	return objects, nil
+}
+
+// parseObjects returns the objects of one file.
+func parseObjects(content []byte) ([]*unstructured.Unstructured, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	var objects []*unstructured.Unstructured
 	for {
 		object := &unstructured.Unstructured{}
 		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			return nil
+			return objects, nil
 		} else if err != nil {
-			return fmt.Errorf("parse object: %w", err)
+			return nil, fmt.Errorf("parse object: %w", err)
 		}
 		// A document that consists of comments has no kind.
 		if object.GetKind() == "" || object.GetKind() == "Kustomization" {
 			continue
 		}
-		if err := e.addObject(object); err != nil {
-			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		if object.GetNamespace() == "" && object.GetKind() != "Namespace" {
+			object.SetNamespace(metav1.NamespaceDefault)
 		}
+		objects = append(objects, object)
 	}
 }
 
 func (e *example) addObject(object *unstructured.Unstructured) error {
-	if object.GetNamespace() == "" && object.GetKind() != "Namespace" {
-		object.SetNamespace(metav1.NamespaceDefault)
-	}
 	e.objects = append(e.objects, object)
 	switch object.GetKind() {
 	case "PodProbeMarker":
@@ -105,8 +121,12 @@ func (e *example) addObject(object *unstructured.Unstructured) error {
 
 // apply applies the example's objects to the cluster.
 func (e *example) apply(ctx context.Context, objects client.Client) error {
-	for _, object := range e.objects {
-		err := objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+	return applyObjects(ctx, objects, e.objects)
+}
+
+func applyObjects(ctx context.Context, to client.Client, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		err := to.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
 			client.FieldOwner("seamark-demo"), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)

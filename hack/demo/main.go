@@ -3,7 +3,9 @@
 
 // Command demo demonstrates Seamark on a cluster where it is installed. It starts the game
 // servers of examples/game-server, prints their marks as they change, scales their Deployment
-// down, and checks that only idle servers are removed.
+// down, and checks that only idle servers are removed. With -roles, it starts the database of
+// examples/primary-secondary, updates its image, and prints how often its primary switches, next to
+// the same update by the built-in StatefulSet.
 package main
 
 import (
@@ -35,6 +37,7 @@ func run(ctx context.Context, args []string) error {
 	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of a cluster with Seamark installed")
 	manifests := flags.String("manifests", "examples/game-server", "folder with one Deployment and its PodProbeMarker")
 	kubectl := flags.String("kubectl", "kubectl", "kubectl command to print in the suggestions at the end")
+	showRoles := flags.Bool("roles", false, "update a database, with -manifests examples/primary-secondary")
 	watch := flags.Duration("watch", 30*time.Second, "how long to show the marks before scaling down")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -50,6 +53,16 @@ func run(ctx context.Context, args []string) error {
 	objects, err := client.New(config, client.Options{})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
+	}
+	if *showRoles {
+		objectsOfBoth, err := readRoles(*manifests)
+		if err != nil {
+			return err
+		}
+		r := &roles{
+			out: os.Stdout, clientset: clientset, objects: objects, manifests: objectsOfBoth, kubectl: *kubectl, kubeconfig: *kubeconfig,
+		}
+		return r.play(ctx)
 	}
 	example, err := readExample(*manifests)
 	if err != nil {

@@ -210,8 +210,10 @@ func (s *story) advise(pod string) {
 }
 
 // say prints the heading of a step.
-func (s *story) say(format string, args ...any) {
-	fmt.Fprintf(s.out, "\n==> "+format+"\n", args...)
+func (s *story) say(format string, args ...any) { say(s.out, format, args...) }
+
+func say(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, "\n==> "+format+"\n", args...)
 }
 
 // poll waits until done returns true, for at most patience.
