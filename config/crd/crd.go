@@ -13,5 +13,17 @@ import (
 //go:embed bases/apps.kruise.io_podprobemarkers.yaml
 var podProbeMarkers []byte
 
+//go:embed workloads/apps.kruise.io_clonesets.yaml
+var cloneSets []byte
+
+//go:embed workloads/apps.kruise.io_statefulsets.yaml
+var statefulSets []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
+
+// CloneSets returns the CustomResourceDefinition of CloneSets, as YAML.
+func CloneSets() []byte { return cloneSets }
+
+// StatefulSets returns the CustomResourceDefinition of StatefulSets of apps.kruise.io, as YAML.
+func StatefulSets() []byte { return statefulSets }

@@ -79,7 +79,7 @@ the probes of PodProbeMarkers, restarts, conditions, events, and the marks on th
 
 The command reads Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,
 PodProbeMarkers, ConfigMaps, Secrets, PersistentVolumeClaims, and the CloneSets, StatefulSets
-and DaemonSets of OpenKruise, from files, folders and URLs (-f) or a kustomization (-k).
+and DaemonSets of apps.kruise.io, from files, folders and URLs (-f) or a kustomization (-k).
 Images are not pulled: each container needs a command that exists on this machine, from the
 manifest or --command.
 

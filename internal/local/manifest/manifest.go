@@ -79,12 +79,13 @@ func (u Unsupported) String() string {
 	return u.Object + ": " + u.Path
 }
 
-// Harmless reports whether the field only affects where and with which resources the pod
-// runs, so that probes have the same results without it.
+// Harmless reports whether the field only affects where and with which resources the pod runs, or
+// how a workload replaces its pods, so that probes have the same results without it.
 func (u Unsupported) Harmless() bool {
 	field := u.Path[strings.LastIndexByte(u.Path, '.')+1:]
 	return slices.Contains([]string{
 		"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
+		"updateStrategy", "scaleStrategy", "podManagementPolicy", "minReadySeconds", "revisionHistoryLimit",
 	}, field)
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
@@ -92,7 +92,7 @@ func (r *reader) statefulSet(at location, s *appsv1.StatefulSet) {
 	r.checkFields(at, s, statefulSetFields())
 	r.workload(at, workload{
 		meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template,
-		first: first, ordinal: true, claims: s.Spec.VolumeClaimTemplates,
+		ids: ordinals(first), identify: identifyOrdinal, claims: s.Spec.VolumeClaimTemplates,
 	})
 }
 
@@ -102,10 +102,10 @@ type workload struct {
 	replicas *int32
 	selector *metav1.LabelSelector
 	template *corev1.PodTemplateSpec
-	// first is the number of the first pod.
-	first int
-	// ordinal is whether pods have their number as a label.
-	ordinal bool
+	// ids returns what the names of the given number of pods end with. Nil counts from 0.
+	ids func(pods int) []string
+	// identify sets the labels that depend on the end of the pod's name. It may be nil.
+	identify func(pod *corev1.Pod, id string)
 	// claims are made for each pod.
 	claims []corev1.PersistentVolumeClaim
 	// fixed is whether the number of pods can't be overridden.
@@ -131,7 +131,7 @@ func (w workload) specPath() *field.Path {
 func (r *reader) workload(at location, w workload) {
 	if errs := checkWorkload(w); len(errs) > 0 {
 		addErrors(r, at, errs)
-		r.check(at, w.pod(0), w.specPath().Child("template", "spec"))
+		r.check(at, w.pod(w.idsOf(1)[0]), w.specPath().Child("template", "spec"))
 		return
 	}
 	replicas := int32(1)
@@ -143,11 +143,11 @@ func (r *reader) workload(at location, w workload) {
 	}
 	path := w.specPath().Child("template", "spec")
 	if replicas == 0 {
-		r.check(at, w.pod(0), path)
+		r.check(at, w.pod(w.idsOf(1)[0]), path)
 		return
 	}
-	for i := range int(replicas) {
-		pod := w.pod(w.first + i)
+	for i, id := range w.idsOf(int(replicas)) {
+		pod := w.pod(id)
 		podAt := at
 		podAt.object = "Pod " + pod.Name
 		if !r.unique(podAt, pod) {
@@ -162,9 +162,41 @@ func (r *reader) workload(at location, w workload) {
 	}
 }
 
-// pod returns the pod with the number.
-func (w workload) pod(number int) *corev1.Pod {
-	name := w.meta.Name + "-" + strconv.Itoa(number)
+func (w workload) idsOf(pods int) []string {
+	if w.ids == nil {
+		return ordinals(0)(pods)
+	}
+	return w.ids(pods)
+}
+
+// ordinals returns a function that counts from the first ordinal.
+func ordinals(first int) func(pods int) []string {
+	return func(pods int) []string {
+		all := make([]int, pods)
+		for i := range all {
+			all[i] = first + i
+		}
+		return numbers(all)
+	}
+}
+
+func numbers(ordinals []int) []string {
+	texts := make([]string, len(ordinals))
+	for i, ordinal := range ordinals {
+		texts[i] = strconv.Itoa(ordinal)
+	}
+	return texts
+}
+
+// identifyOrdinal sets the labels of a pod of a StatefulSet.
+func identifyOrdinal(pod *corev1.Pod, id string) {
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+	pod.Labels[appsv1.PodIndexLabel] = id
+}
+
+// pod returns the pod whose name ends with the ID.
+func (w workload) pod(id string) *corev1.Pod {
+	name := w.meta.Name + "-" + id
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   w.meta.Namespace,
@@ -174,9 +206,8 @@ func (w workload) pod(number int) *corev1.Pod {
 		},
 		Spec: *w.template.Spec.DeepCopy(),
 	}
-	if w.ordinal && pod.Labels != nil {
-		pod.Labels[appsv1.StatefulSetPodNameLabel] = name
-		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(number)
+	if w.identify != nil && pod.Labels != nil {
+		w.identify(pod, id)
 	}
 	withClaims(pod, w.claims)
 	return pod
@@ -270,13 +301,7 @@ func setDefaults(pod *corev1.Pod) {
 
 // marker validates a marker with the schema of its CRD, and then as the manager does.
 func (r *reader) marker(at location, object *unstructured.Unstructured, encoded []byte) {
-	if errs := r.markers.Check(r.ctx, object.Object); len(errs) > 0 {
-		for _, err := range errs {
-			if meant := suggestion(err.Field, reflect.TypeFor[v1alpha1.PodProbeMarker]()); err.Detail == unknownField && meant != "" {
-				err.Detail += fmt.Sprintf(": did you mean %q?", meant)
-			}
-		}
-		addErrors(r, at, errs)
+	if !r.customResource(at, object, crd.PodProbeMarkers, &v1alpha1.PodProbeMarker{}) {
 		return
 	}
 	decoded, _, err := r.decoder.Decode(encoded, nil, nil)

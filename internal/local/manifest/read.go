@@ -29,8 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
-	markerschema "github.com/seamark-dev/seamark/internal/local/schema"
+	crdschema "github.com/seamark-dev/seamark/internal/local/schema"
 )
 
 // Read decodes and validates all documents of the inputs. If documents are invalid, the error
@@ -58,8 +57,9 @@ type reader struct {
 	options Options
 	scheme  *runtime.Scheme
 	decoder runtime.Decoder
-	markers *markerschema.Schema
 	objects Objects
+	// schemas are the compiled schemas of custom resources, by kind.
+	schemas map[schema.GroupVersionKind]*crdschema.Schema
 	errs    []error
 
 	// seen contains the location of each object, by kind and name.
@@ -84,12 +84,8 @@ func newReader(ctx context.Context, options Options) (*reader, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
-	markers, err := markerschema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
-	if err != nil {
-		return nil, fmt.Errorf("load schema of PodProbeMarkers: %w", err)
-	}
 	return &reader{
-		ctx: ctx, options: options, markers: markers, scheme: scheme,
+		ctx: ctx, options: options, scheme: scheme, schemas: map[schema.GroupVersionKind]*crdschema.Schema{},
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 		seen:    map[string]location{}, commanded: map[string]bool{},
 		objects: Objects{

@@ -53,6 +53,14 @@ func statefulSetFields() fieldTree {
 	})
 }
 
+// kruiseFields returns the fields of OpenKruise's workloads.
+func kruiseFields() fieldTree {
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
+		"spec": merge(names("replicas", "selector", "serviceName", "ordinals", "reserveOrdinals",
+			"volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"), fieldTree{"template": templateFields()}),
+	})
+}
+
 func jobSpecFields() fieldTree {
 	return merge(names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"),
 		fieldTree{"template": templateFields()})

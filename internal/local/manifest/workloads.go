@@ -4,9 +4,6 @@
 package manifest
 
 import (
-	"encoding/json"
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -14,63 +11,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// kruiseGroup is the API group of OpenKruise's workloads.
-const kruiseGroup = "apps.kruise.io"
-
 // legacyJobNameLabel is the label that Jobs set before it got a prefix, and still set.
 const legacyJobNameLabel = "job-name"
-
-// kruiseWorkload is what OpenKruise's workloads have in common with the built-in ones.
-type kruiseWorkload struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		Replicas             *int32                         `json:"replicas"`
-		Selector             *metav1.LabelSelector          `json:"selector"`
-		Template             corev1.PodTemplateSpec         `json:"template"`
-		Ordinals             *appsv1.StatefulSetOrdinals    `json:"ordinals"`
-		VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
-	} `json:"spec"`
-}
-
-// kruise adds the pods of one of OpenKruise's workloads.
-func (r *reader) kruise(at location, object *unstructured.Unstructured, encoded []byte) {
-	var w kruiseWorkload
-	if err := json.Unmarshal(encoded, &w); err != nil {
-		addErrors(r, at, strictErrors(err))
-		return
-	}
-	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(template, &corev1.PodTemplateSpec{}, true)
-	if err != nil {
-		for _, err := range strictErrors(err) {
-			r.addError(at, fmt.Errorf("spec.template: %w", withSuggestion(err, reflect.TypeFor[corev1.PodTemplateSpec]())))
-		}
-		return
-	}
-	if !r.named(at, &w) {
-		return
-	}
-	r.checkFields(at, object, statefulSetFields())
-	common := workload{meta: &w.ObjectMeta, replicas: w.Spec.Replicas, selector: w.Spec.Selector, template: &w.Spec.Template}
-	switch object.GetKind() {
-	case "StatefulSet":
-		common.ordinal, common.claims = true, w.Spec.VolumeClaimTemplates
-		if w.Spec.Ordinals != nil {
-			common.first = int(w.Spec.Ordinals.Start)
-		}
-	case "CloneSet":
-		common.claims = w.Spec.VolumeClaimTemplates
-	case "DaemonSet":
-		common.fixed = true
-	}
-	r.workload(at, common)
-}
 
 func (r *reader) replicaSet(at location, s *appsv1.ReplicaSet) {
 	if !r.named(at, s) {

@@ -34,16 +34,18 @@ func TestWorkloads(t *testing.T) {
 		options manifest.Options
 		want    []string
 	}{
-		"ReplicaSet":          {text: workload("ReplicaSet", "replicas: 2"), want: []string{"web-0", "web-1"}},
-		"DaemonSet":           {text: workload("DaemonSet", ""), want: []string{"web-0"}},
-		"DaemonSet is fixed":  {text: workload("DaemonSet", ""), options: manifest.Options{Replicas: &three}, want: []string{"web-0"}},
-		"Job":                 {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
-		"parallel Job":        {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
-		"CronJob":             {text: cron, want: []string{"nightly-0"}},
-		"CloneSet":            {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-0", "web-1"}},
-		"Kruise StatefulSet":  {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
-		"Kruise DaemonSet":    {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
-		"replicas overridden": {text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-0", "web-1", "web-2"}},
+		"ReplicaSet":           {text: workload("ReplicaSet", "replicas: 2"), want: []string{"web-0", "web-1"}},
+		"DaemonSet":            {text: workload("DaemonSet", ""), want: []string{"web-0"}},
+		"DaemonSet is fixed":   {text: workload("DaemonSet", ""), options: manifest.Options{Replicas: &three}, want: []string{"web-0"}},
+		"Job":                  {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
+		"parallel Job":         {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
+		"CronJob":              {text: cron, want: []string{"nightly-0"}},
+		"CloneSet":             {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-f2fpn", "web-cpv4x"}},
+		"Kruise StatefulSet":   {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
+		"Kruise DaemonSet":     {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
+		"replicas overridden":  {text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"}},
+		"reserved ordinals":    {text: kruise("v1beta1", "StatefulSet", "replicas: 3\n  ordinals: {start: 1}\n  reserveOrdinals: [2, \"4-6\"]"), want: []string{"web-1", "web-3", "web-7"}},
+		"reserved, overridden": {text: kruise("v1beta1", "StatefulSet", "reserveOrdinals: [0, 2]"), options: manifest.Options{Replicas: &three}, want: []string{"web-1", "web-3", "web-4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.text)
@@ -73,6 +75,9 @@ func TestInvalidWorkloads(t *testing.T) {
 		"field of a Kruise template":   {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`},
 		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
 		"selector of a CloneSet":       {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1), want: "must match spec.selector"},
+		"value refused by the CRD":     {text: kruise("v1alpha1", "CloneSet", "updateStrategy: {type: Sometimes}"), want: `CloneSet web: spec.updateStrategy.type: Unsupported value: "Sometimes"`},
+		"bound of the CRD":             {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
+		"unknown field":                {text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"), want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`},
 		"command of another container": {text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}}, want: `--command: "other" is invalid: no pod has a container with this name`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,12 +90,17 @@ func TestInvalidWorkloads(t *testing.T) {
 }
 
 func TestClaimsOfEachPod(t *testing.T) {
-	for _, text := range []string{workload("StatefulSet", claims), kruise("v1beta1", "StatefulSet", claims), kruise("v1alpha1", "CloneSet", claims)} {
+	for text, pods := range map[string][]string{
+		workload("StatefulSet", claims):          {"web-0", "web-1"},
+		kruise("v1beta1", "StatefulSet", claims): {"web-0", "web-1"},
+		kruise("v1alpha1", "CloneSet", claims):   {"web-f2fpn", "web-cpv4x"},
+	} {
 		objects, err := read(t, manifest.Options{}, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"data-web-0", "data-web-1"} {
+		for i, pod := range pods {
+			want := "data-" + pod
 			volumes := objects.Pods[i].Spec.Volumes
 			if len(volumes) != 1 || volumes[0].Name != "data" || volumes[0].PersistentVolumeClaim.ClaimName != want {
 				t.Errorf("volumes are %+v, want claim %s", volumes, want)
@@ -153,5 +163,46 @@ func TestCommandOfTheOptions(t *testing.T) {
 	c := objects.Pods[0].Spec.Containers[0]
 	if diff := cmp.Diff([]string{"sh", "-c", "sleep 1; echo $$HOME"}, c.Command); diff != "" || c.Args != nil {
 		t.Errorf("args %v, command (-want +got):\n%s", c.Args, diff)
+	}
+}
+
+func TestLabelsOfKruisePods(t *testing.T) {
+	for kind, test := range map[string]struct {
+		text string
+		want map[string]string
+	}{
+		"CloneSet": {kruise("v1alpha1", "CloneSet", ""), map[string]string{"app": "web", "apps.kruise.io/cloneset-instance-id": "f2fpn"}},
+		"StatefulSet": {kruise("v1beta1", "StatefulSet", "ordinals: {start: 7}"), map[string]string{
+			"app": "web", "statefulset.kubernetes.io/pod-name": "web-7", "apps.kubernetes.io/pod-index": "7",
+		}},
+	} {
+		objects, err := read(t, manifest.Options{}, test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, objects.Pods[0].Labels); diff != "" {
+			t.Errorf("labels of a pod of a %s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+// TestReplacementFieldsAreHarmless checks that fields which define how pods are replaced are
+// listed, but do not affect probes, and that defaults of the CRD are not listed.
+func TestReplacementFieldsAreHarmless(t *testing.T) {
+	text := kruise("v1beta1", "StatefulSet", "podManagementPolicy: Parallel\n  scaleStrategy: {maxUnavailable: 1}\n  "+
+		"updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}")
+	objects, err := read(t, manifest.Options{}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range objects.Unsupported() {
+		got = append(got, u.Path)
+		if !u.Harmless() {
+			t.Errorf("%s is not harmless", u)
+		}
+	}
+	if diff := cmp.Diff([]string{"spec.podManagementPolicy", "spec.scaleStrategy", "spec.updateStrategy"}, got); diff != "" {
+		t.Errorf("unsupported (-want +got):\n%s", diff)
 	}
 }

@@ -100,7 +100,7 @@ func (n *names) next() (int64, string) {
 			n.free = n.free[1:]
 			return n.serial, id
 		}
-		id := instanceID(n.set.UID, n.serial)
+		id := InstanceID(n.set.UID, n.serial)
 		if n.taken[id] {
 			continue
 		}
@@ -109,9 +109,9 @@ func (n *names) next() (int64, string) {
 	}
 }
 
-// instanceID returns the ID for the serial number. Different serial numbers of a set have different
-// IDs, up to the number of IDs.
-func instanceID(set types.UID, serial int64) string {
+// InstanceID returns the instance ID for the serial number. Different serial numbers of a set have
+// different IDs, up to the number of IDs.
+func InstanceID(set types.UID, serial int64) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(set))
 	seed := h.Sum64()
@@ -142,7 +142,7 @@ func (p *planner) watermark() int64 {
 			if taken == nil {
 				taken = p.newNames().taken
 			}
-			if !taken[instanceID(p.Set.UID, serial+1)] {
+			if !taken[InstanceID(p.Set.UID, serial+1)] {
 				break
 			}
 		}

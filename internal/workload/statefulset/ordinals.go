@@ -16,9 +16,9 @@ import (
 // interval is a range of ordinals, both ends included.
 type interval struct{ first, last int }
 
-// ordinalsOf returns the ordinals of the replicas, ascending: the first free ones from
+// Ordinals returns the ordinals of the replicas, ascending: the first free ones from
 // spec.ordinals.start on.
-func ordinalsOf(set *appsv1beta1.StatefulSet) []int {
+func Ordinals(set *appsv1beta1.StatefulSet) []int {
 	next := 0
 	if set.Spec.Ordinals != nil {
 		next = int(set.Spec.Ordinals.Start)

@@ -124,7 +124,7 @@ func (p *planner) planRevisions() error {
 // arrange sorts the pods of the set into replicas and excess pods. It adopts pods without a controller
 // that match, and releases those that no longer match.
 func (p *planner) arrange() {
-	ordinals := ordinalsOf(p.set)
+	ordinals := Ordinals(p.set)
 	p.replicas = make([]replica, len(ordinals))
 	for i, ordinal := range ordinals {
 		p.replicas[i] = replica{ordinal: ordinal, name: podName(p.set.Name, ordinal)}
