@@ -52,6 +52,8 @@ type leader struct {
 
 	view     *State
 	failures []workload.Failure
+	// conflicts is the number of writes whose decision was outdated. They are not failures.
+	conflicts int
 }
 
 func (w *World) newLeader(lag func(Kind) int) *leader {
@@ -73,7 +75,7 @@ func (l *leader) step() (wrote bool) {
 		w.trace("%s waits for its own writes", l.name)
 		return false
 	}
-	l.view, l.failures, l.dirty, l.wake = l.cache.state(), nil, false, time.Time{}
+	l.view, l.failures, l.conflicts, l.dirty, l.wake = l.cache.state(), nil, 0, false, time.Time{}
 	if l.view.Set == nil {
 		return false
 	}
@@ -96,9 +98,12 @@ func (l *leader) step() (wrote bool) {
 	if step.RequeueAfter > 0 {
 		l.wake = w.store.now.Add(step.RequeueAfter)
 	}
-	l.dirty = l.dirty || len(l.failures) > 0
+	l.dirty = l.dirty || l.stopped()
 	return w.writes > before
 }
+
+// stopped reports whether a write of the step has failed.
+func (l *leader) stopped() bool { return l.crashed || l.conflicts+len(l.failures) > 0 }
 
 // execute writes in the order that workload.Actions documents. A failure ends it after the writes of
 // the same kind.
@@ -112,7 +117,7 @@ func (l *leader) execute(a *workload.Actions) {
 	for _, r := range a.DeleteRevisions {
 		l.delete(Revisions, r, "")
 	}
-	if len(l.failures) > 0 {
+	if l.stopped() {
 		return
 	}
 	for _, c := range a.CreateClaims {
@@ -124,19 +129,19 @@ func (l *leader) execute(a *workload.Actions) {
 	for _, c := range a.DeleteClaims {
 		l.delete(Claims, c, "")
 	}
-	if len(l.failures) > 0 {
+	if l.stopped() {
 		return
 	}
 	for i := range a.Patches {
 		l.patch(&a.Patches[i])
 	}
-	if len(l.failures) > 0 {
+	if l.stopped() {
 		return
 	}
 	for _, d := range a.Deletes {
 		l.delete(Pods, d.Pod, d.Reason)
 	}
-	if len(l.failures) > 0 {
+	if l.stopped() {
 		return
 	}
 	l.createPods(a.Creates)
@@ -144,7 +149,7 @@ func (l *leader) execute(a *workload.Actions) {
 
 // createPods creates with slow start: after a batch with a failure, no further batch starts.
 func (l *leader) createPods(pods []*corev1.Pod) {
-	for size := 1; len(pods) > 0 && len(l.failures) == 0; size *= 2 {
+	for size := 1; len(pods) > 0 && !l.stopped(); size *= 2 {
 		n := min(size, len(pods))
 		for _, pod := range pods[:n] {
 			l.create(Pods, pod)
@@ -255,6 +260,10 @@ func (l *leader) write(k Kind, verb, name, reason string, patch bool, do func(*s
 	}
 	if fault == crashBefore || fault == crashAfter {
 		l.crashed = true
+		return nil, false
+	}
+	if apierrors.IsConflict(err) {
+		l.conflicts++
 		return nil, false
 	}
 	if err != nil {
