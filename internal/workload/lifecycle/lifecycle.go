@@ -164,10 +164,9 @@ func Conditions(
 // of others, and whether there are none.
 func message(old *corev1.PodCondition, wanted []reason) (string, bool) {
 	var had []reason
-	if old != nil && old.Message != "" {
-		if err := json.Unmarshal([]byte(old.Message), &had); err != nil {
-			had = nil
-		}
+	valid := old != nil && json.Unmarshal([]byte(old.Message), &had) == nil
+	if !valid {
+		had = nil
 	}
 	reasons := slices.DeleteFunc(slices.Clone(had), func(r reason) bool { return r == preDelete || r == preUpdate })
 	reasons = append(reasons, wanted...)
@@ -178,7 +177,7 @@ func message(old *corev1.PodCondition, wanted []reason) (string, bool) {
 	if len(reasons) == 0 && (old == nil || old.Message == "") {
 		return "", true
 	}
-	if old != nil && slices.Equal(reasons, had) {
+	if valid && slices.Equal(reasons, had) {
 		return old.Message, len(reasons) == 0
 	}
 	text, err := json.Marshal(append([]reason{}, reasons...))

@@ -312,7 +312,7 @@ func FuzzPlan(f *testing.F) {
 				}
 			}
 			if change >= 128 { // A crash before the writes: the next step has the same input.
-				if again := plan(t, o, stored, int(limit), pods); fmt.Sprint(again) != fmt.Sprint(result) {
+				if again := plan(t, o, stored, int(limit), pods); cmp.Diff(again, result) != "" {
 					t.Fatalf("step %d: the plan is not deterministic", i)
 				}
 				continue
