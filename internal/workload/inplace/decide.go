@@ -17,8 +17,8 @@ import (
 // another. If this is not possible, the change is nil and the text says why.
 //
 // The change is the difference of the templates, not of the pod and the template: what admission
-// webhooks changed in the pod stays. A previous update that has not been written to the containers
-// yet, because its grace period has not passed, is included.
+// webhooks changed in the pod stays. What a previous update has not written to the containers yet,
+// because of its grace period or a crash, is included.
 func Decide(pod *corev1.Pod, from, to *corev1.PodTemplateSpec) (*Change, string) {
 	change := &Change{
 		Images:      map[string]string{},
@@ -26,9 +26,7 @@ func Decide(pod *corev1.Pod, from, to *corev1.PodTemplateSpec) (*Change, string)
 		Labels:      difference(from.Labels, to.Labels),
 		Annotations: difference(from.Annotations, to.Annotations),
 	}
-	if pending, _ := readPending(pod); pending != nil {
-		change = pending.change().overlay(change)
-	}
+	change = unwritten(pod).overlay(change)
 	before, after := from.Spec.DeepCopy(), to.Spec.DeepCopy()
 	if why := change.containers(pod, before, after); why != "" {
 		return nil, why

@@ -64,9 +64,12 @@ func batchDone(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
 // lagging reports whether the status of a pod that is being updated describes an older spec.
 func lagging(pod *corev1.Pod) bool {
 	c := workload.Condition(pod, pub.InPlaceUpdateReady)
-	if c != nil && c.Status == corev1.ConditionTrue {
-		return false
-	}
+	return (c == nil || c.Status != corev1.ConditionTrue) && unseen(pod)
+}
+
+// unseen reports whether the kubelet has not seen the spec of the pod. Kubelets before Kubernetes 1.33
+// do not report what they have seen.
+func unseen(pod *corev1.Pod) bool {
 	observed := pod.Status.ObservedGeneration
 	return observed != 0 && observed < pod.Generation
 }
@@ -98,8 +101,33 @@ func started(
 		return status.ImageID != before.ImageID || sameImage(spec.Image, status.Image) ||
 			!startTime(status).Before(changed.Truncate(time.Second))
 	default:
-		return replaced
+		// A container that crashes before the kubelet sees the change is started from the old image.
+		return replaced && (status.ImageID != before.ImageID || sameImage(spec.Image, status.Image))
 	}
+}
+
+// settled reports whether all containers seem to run the images of their specs, and removes those that
+// are not known to be replaced from a copy of the state. Only time shows whether the kubelet is going
+// to replace them if a runtime reports the old name for a new tag of the same image, or if a container
+// restarted at the moment of the change, so that it was recorded with an image that it never had.
+func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, bool) {
+	left := unfinished(pod, state)
+	if len(left) == 0 || unseen(pod) {
+		return nil, false
+	}
+	finished := state.DeepCopy()
+	for name, before := range left {
+		status := containerStatus(pod, name)
+		if status == nil || status.State.Running == nil {
+			return nil, false
+		}
+		alias := before.ContainerID != status.ContainerID && before.ImageID == status.ImageID
+		if !alias && !sameImage(container(pod, name).Image, status.Image) {
+			return nil, false
+		}
+		delete(finished.LastContainerStatuses, name)
+	}
+	return finished, true
 }
 
 // startTime returns when the container was started, the zero time if it was not.

@@ -18,6 +18,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
+// settleTime is the time after which a container that runs the image of its spec is not expected to
+// be replaced any more.
+const settleTime = 30 * time.Second
+
 // Start returns the first write of an update in place. It replaces an update in progress: a newer
 // revision and a rollback start at once, also while an image cannot be pulled.
 func Start(pod *corev1.Pod, change *Change, target Target, now time.Time) *workload.PodPatch {
@@ -184,10 +188,19 @@ func Next(pod *corev1.Pod, now time.Time) Step {
 	if patch := nextBatch(pod, state, now); patch != nil {
 		return Step{Patch: patch}
 	}
-	if !done(pod, state) {
+	if done(pod, state) {
+		return Step{Patch: ready(pod, state, now)}
+	}
+	finished, ok := settled(pod, state)
+	if !ok {
 		return Step{}
 	}
-	return Step{Patch: ready(pod, state, now)}
+	if left := since(state).Add(settleTime).Sub(now); left > 0 {
+		return Step{After: min(left, settleTime)}
+	}
+	patch := &workload.PodPatch{Pod: pod, Reason: "UpdatedInPlace", Annotations: map[string]*string{}}
+	setState(patch, finished)
+	return Step{Patch: patch}
 }
 
 // drop removes the annotations of an update that is not continued, because somebody changed them or

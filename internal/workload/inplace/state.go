@@ -67,6 +67,30 @@ func (p *pending) change() *Change {
 	return c
 }
 
+// unwritten returns the change that a previous update has not written to the pod. What cannot be read
+// is left out.
+func unwritten(pod *corev1.Pod) *Change {
+	waiting, err := readPending(pod)
+	if err != nil || waiting == nil {
+		waiting = &pending{}
+	}
+	change := waiting.change()
+	state, err := readState(pod)
+	if err != nil || state == nil {
+		return change
+	}
+	maps.Copy(change.Images, state.NextContainerImages)
+	for name, wanted := range state.NextContainerResources {
+		if spec := container(pod, name); spec != nil && !applied(spec, wanted) {
+			change.Resources[name] = wanted
+		}
+	}
+	for _, meta := range state.NextContainerRefMetadata {
+		change.set(meta)
+	}
+	return change
+}
+
 // set adds labels and annotations to the change.
 func (c *Change) set(meta metav1.ObjectMeta) {
 	for key, value := range meta.Labels {
@@ -124,7 +148,14 @@ func since(state *pub.InPlaceUpdateState) time.Time {
 // record adds to the state what the containers are before they change. If a previous update of a
 // container is not done, its container from before that update still counts as the one before.
 func record(pod *corev1.Pod, state, previous *pub.InPlaceUpdateState, images map[string]string) {
-	for name, entry := range unfinished(pod, previous) {
+	left := unfinished(pod, previous)
+	if previous != nil && unseen(pod) { // No container can have been started from the current spec.
+		left = previous.LastContainerStatuses
+	}
+	for name, entry := range left {
+		if container(pod, name) == nil {
+			continue
+		}
 		if image, changes := images[name]; changes {
 			entry.Superseded = append(slices.Clone(entry.Superseded), container(pod, name).Image)
 			entry.Superseded = slices.DeleteFunc(entry.Superseded, func(s string) bool { return s == image })
