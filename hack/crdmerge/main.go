@@ -5,13 +5,15 @@
 //
 // controller-gen generates schemas from Go types and their markers. The types that the API
 // embeds from Kubernetes have no markers, and values of Go maps can't have any. Their part of
-// the OpenAPI schema is in a file with the same name as the CRD, and is merged into it:
+// the OpenAPI schema is in a file with the same name as the CRD, and is merged into it. The name of
+// a file that several CRDs share is the names of the CRDs, joined by "+":
 //
 //	crdmerge PARTS-DIR CRD-DIR
 //
 // A part may extend the generated schema and replace descriptions. It must not contradict the
 // schema and must not contain properties that do not exist, so that it does not become outdated
-// when the types change.
+// when the types change. The exception are schemas that preserve unknown fields, such as pod
+// templates: a part may define some of their properties.
 package main
 
 import (
@@ -22,9 +24,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
+)
+
+// Extensions of OpenAPI that change how a schema is merged.
+const (
+	preserve = "x-kubernetes-preserve-unknown-fields"
+	rules    = "x-kubernetes-validations"
 )
 
 func main() {
@@ -47,9 +56,11 @@ func run(parts, crds string) error {
 		return fmt.Errorf("no *.yaml in %s", parts)
 	}
 	for _, path := range paths {
-		target := filepath.Join(crds, filepath.Base(path))
-		if err := mergeFile(path, target); err != nil {
-			return fmt.Errorf("merge %s into %s: %w", path, target, err)
+		for name := range strings.SplitSeq(strings.TrimSuffix(filepath.Base(path), ".yaml"), "+") {
+			target := filepath.Join(crds, name+".yaml")
+			if err := mergeFile(path, target); err != nil {
+				return fmt.Errorf("merge %s into %s: %w", path, target, err)
+			}
 		}
 	}
 	return nil
@@ -111,6 +122,10 @@ func merge(schema, part map[string]any, path string) error {
 		got, exists := schema[key]
 		inner, isObject := want.(map[string]any)
 		switch {
+		case !exists && (schema[preserve] == true || isEmptyObject(schema) && key == "properties"):
+			schema[key] = want
+		case exists && key == rules:
+			schema[key] = mergeRules(got, want)
 		case isObject && key == "properties":
 			properties, _ := got.(map[string]any)
 			if err := mergeProperties(properties, inner, at); err != nil {
@@ -131,6 +146,21 @@ func merge(schema, part map[string]any, path string) error {
 		}
 	}
 	return nil
+}
+
+// isEmptyObject reports whether the schema allows any object, as that of metadata does.
+func isEmptyObject(schema map[string]any) bool { return len(schema) == 1 && schema["type"] == "object" }
+
+// mergeRules adds rules that the schema does not contain.
+func mergeRules(got, want any) []any {
+	all, _ := got.([]any)
+	more, _ := want.([]any)
+	for _, rule := range more {
+		if !slices.ContainsFunc(all, func(other any) bool { return equality.Semantic.DeepEqual(rule, other) }) {
+			all = append(all, rule)
+		}
+	}
+	return all
 }
 
 // mergeProperties merges the schemas of properties, each of which must exist.

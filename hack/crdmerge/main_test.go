@@ -70,6 +70,31 @@ spec:
         type: object
 `,
 		},
+		"adds properties to an open schema": {
+			crd:  strings.Replace(generated, "type: integer", "x-kubernetes-preserve-unknown-fields: true", 1),
+			part: "properties: {port: {type: object, properties: {number: {minimum: 1}}}}",
+			want: strings.Replace(generated, `            type: integer
+`, `            properties:
+              number:
+                minimum: 1
+            type: object
+            x-kubernetes-preserve-unknown-fields: true
+`, 1),
+		},
+		"adds properties to an object without any": {
+			crd:  strings.Replace(generated, "            description: port in the words of another project.\n            type: integer", "            type: object", 1),
+			part: "properties: {port: {properties: {name: {minLength: 1}}}}",
+			want: strings.Replace(generated, `            description: port in the words of another project.
+            type: integer`, `            properties:
+              name:
+                minLength: 1
+            type: object`, 1),
+		},
+		"adds rules once": {
+			crd:  strings.Replace(generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0", 1),
+			part: "properties: {port: {x-kubernetes-validations: [{rule: self > 0}, {rule: self < 9}]}}",
+			want: strings.Replace(generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0\n            - rule: self < 9", 1),
+		},
 		"accepts equal values":         {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
 		"refuses an unknown property":  {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
 		"refuses an unknown part":      {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
@@ -112,8 +137,12 @@ func TestRun(t *testing.T) {
 	if err := run(parts, crds); err == nil {
 		t.Error("no error for a part without a CRD")
 	}
+	if err := os.Rename(filepath.Join(parts, "a.yaml"), filepath.Join(parts, "a+b.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	target := filepath.Join(crds, "a.yaml")
 	write(t, target, generated)
+	write(t, filepath.Join(crds, "b.yaml"), generated)
 	for range 2 {
 		if err := run(parts, crds); err != nil {
 			t.Fatal(err)

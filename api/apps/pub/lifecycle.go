@@ -61,7 +61,6 @@ type LifecycleHook struct {
 	// labelsHandler are labels, at most 16. The hook holds a pod that has any of them with the same
 	// value.
 	// +optional
-	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=16
 	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
 

@@ -8,6 +8,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // UpdatePriorityStrategy orders the pods of an update by their labels. Only one of orderPriority and
 // weightPriority may be set. Pods without any of the keys, and pods that no term matches, are updated
 // last.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.orderPriority) && size(self.orderPriority) > 0 && has(self.weightPriority) && size(self.weightPriority) > 0)",fieldPath=".weightPriority",message="must not be set if orderPriority is set"
 type UpdatePriorityStrategy struct {
 	// orderPriority are label keys, at most 16. The first key that a pod has determines its level:
 	// pods with an earlier key are updated before pods with a later key, and pods without any of the
@@ -28,9 +30,8 @@ type UpdatePriorityStrategy struct {
 
 // UpdatePriorityOrderTerm is a level of orderPriority.
 type UpdatePriorityOrderTerm struct {
-	// orderedKey is a label key.
+	// orderedKey is a label key, at most 317 characters.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	OrderedKey string `json:"orderedKey"`
 }
@@ -43,7 +44,8 @@ type UpdatePriorityWeightTerm struct {
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
-	// matchSelector selects pods by their labels. It must not be empty.
+	// matchSelector selects pods by their labels. It must not be empty, and contain at most 16 labels
+	// and 8 requirements of at most 16 values each.
 	// +required
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }

@@ -73,14 +73,20 @@ type CloneSetList struct {
 
 // CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
-	// replicas is the desired number of pods.
+	// replicas is the desired number of pods, at least 0.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the pods of the set. It must match the labels of the template.
+	// selector selects the pods of the set. It must match the labels of the template, and contain at
+	// least one label in matchLabels or one requirement in matchExpressions, at most 64 labels and 16
+	// requirements of at most 128 values each. It is immutable: to change it, delete the set and
+	// create a new one.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable: delete the set and create a new one"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template is the template of the pods.
@@ -106,17 +112,19 @@ type CloneSetSpec struct {
 	// +kubebuilder:default={}
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// revisionHistoryLimit is the maximum number of old revisions that are kept.
+	// revisionHistoryLimit is the maximum number of old revisions that are kept, at least 0.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// minReadySeconds is the time in seconds for which a pod must be ready before it counts as
-	// available.
+	// available, at least 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// lifecycle contains the hooks with which other programs delay the deletion and the in-place update
@@ -127,19 +135,19 @@ type CloneSetSpec struct {
 
 // CloneSetScaleStrategy defines how pods are created and deleted.
 type CloneSetScaleStrategy struct {
-	// podsToDelete are names of pods to delete, at most 1000. If replicas is lowered at the same time,
+	// podsToDelete are names of pods to delete, at most 5000. If replicas is lowered at the same time,
 	// they are deleted before other pods; otherwise they are replaced. Names without a pod have no
 	// effect.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=5000
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 
 	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created to
-	// scale up: a number, or a percentage of replicas. If it is not set, all missing pods are created
-	// at once.
+	// scale up: a number, at least 1, or a percentage of replicas, 1% to 100%. If it is not set, all
+	// missing pods are created at once.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -150,26 +158,32 @@ type CloneSetScaleStrategy struct {
 }
 
 // CloneSetUpdateStrategy defines how pods are updated when the template changes.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.maxSurge) || !((self.maxUnavailable == 0 || self.maxUnavailable == '0%') && (self.maxSurge == 0 || self.maxSurge == '0%'))",fieldPath=".maxUnavailable",message="must not be 0 if maxSurge is 0: no pod could be updated"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceOnly' || (self.maxSurge == 0 || self.maxSurge == '0%')",fieldPath=".maxSurge",message="must be 0 if type is InPlaceOnly: no pod is created for an update in place"
 type CloneSetUpdateStrategy struct {
 	// type is ReCreate, InPlaceIfPossible or InPlaceOnly.
 	// +optional
 	// +kubebuilder:default=ReCreate
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
 
-	// partition is the number of pods that keep the old revision: a number, or a percentage of
-	// replicas, rounded up. A percentage other than 100% keeps at most replicas - 1 pods.
+	// partition is the number of pods that keep the old revision: a number, at least 0, or a
+	// percentage of replicas, 0% to 100%, rounded up. A percentage other than 100% keeps at most
+	// replicas - 1 pods.
 	// +optional
 	// +kubebuilder:default=0
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// maxUnavailable is the maximum number of pods that may be unavailable during an update: a number,
-	// or a percentage of replicas, rounded up if maxSurge is 0 and otherwise down.
+	// at least 0, or a percentage of replicas, 0% to 100%, rounded up if maxSurge is 0 and otherwise
+	// down. It must not be 0 if maxSurge is 0.
 	// +optional
 	// +kubebuilder:default="20%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is the maximum number of pods above replicas during an update or while named pods are
-	// deleted: a number, or a percentage of replicas, rounded up.
+	// deleted: a number, at least 0, or a percentage of replicas, 0% to 999%, rounded up. It must be 0
+	// if type is InPlaceOnly.
 	// +optional
 	// +kubebuilder:default=0
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
@@ -183,9 +197,11 @@ type CloneSetUpdateStrategy struct {
 	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 
 	// scatterStrategy spreads the pods with the same label over the update, so that they are not
-	// updated one after the other. It applies after priorityStrategy.
+	// updated one after the other. It applies after priorityStrategy. At most 16 labels.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=value
 	// +kubebuilder:validation:MaxItems=16
 	ScatterStrategy UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
 
@@ -217,7 +233,6 @@ type UpdateScatterStrategy []UpdateScatterTerm
 type UpdateScatterTerm struct {
 	// key is the label key.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 

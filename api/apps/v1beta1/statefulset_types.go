@@ -57,15 +57,26 @@ type StatefulSetList struct {
 }
 
 // StatefulSetSpec is the desired state of a StatefulSet.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
 type StatefulSetSpec struct {
-	// replicas is the desired number of pods.
+	// replicas is the desired number of pods, at least 0.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the pods of the set. It must match the labels of the template.
+	// selector selects the pods of the set. It must match the labels of the template, and contain at
+	// least one label in matchLabels or one requirement in matchExpressions, at most 64 labels and 16
+	// requirements of at most 128 values each. It is immutable: to change it, delete the set and
+	// create a new one.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable: delete the set and create a new one"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template is the template of the pods. The name of a pod is the name of the set, a hyphen, and the
@@ -87,17 +98,19 @@ type StatefulSetSpec struct {
 	VolumeClaimUpdateStrategy VolumeClaimUpdateStrategy `json:"volumeClaimUpdateStrategy,omitzero"`
 
 	// serviceName is the name of the headless service of the set, which defines the DNS names of the
-	// pods.
+	// pods: a DNS label, at most 63 characters. It is immutable.
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	ServiceName string `json:"serviceName,omitempty"`
 
 	// podManagementPolicy is OrderedReady or Parallel. With OrderedReady, pods are created one after the
 	// other, in the order of their ordinals, each after its predecessor is ready, and deleted in the
-	// opposite order. With Parallel, they are created and deleted together.
+	// opposite order. With Parallel, they are created and deleted together. It is immutable.
 	// +optional
 	// +kubebuilder:default=OrderedReady
 	// +kubebuilder:validation:Enum=OrderedReady;Parallel
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable: delete the set and create a new one"
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 
 	// updateStrategy defines how pods are updated when the template changes.
@@ -105,17 +118,18 @@ type StatefulSetSpec struct {
 	// +kubebuilder:default={}
 	UpdateStrategy StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// revisionHistoryLimit is the maximum number of old revisions that are kept.
+	// revisionHistoryLimit is the maximum number of old revisions that are kept, at least 0.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// reserveOrdinals are ordinals that pods must not have, at most 1000 entries: numbers, and ranges
-	// like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used instead.
+	// reserveOrdinals are ordinals that pods must not have, at most 10000 entries: numbers, at least 0,
+	// and ranges like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used instead.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=10000
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 
 	// lifecycle contains the hooks with which other programs delay the deletion and the in-place update
@@ -169,14 +183,16 @@ type StatefulSetUpdateStrategy struct {
 // RollingUpdateStatefulSetStrategy contains the parameters of rolling updates.
 type RollingUpdateStatefulSetStrategy struct {
 	// partition is the first ordinal that is updated: pods with a lower ordinal keep the old revision.
-	// With unorderedUpdate it is the number of pods that keep the old revision.
+	// With unorderedUpdate it is the number of pods that keep the old revision. At least 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Partition *int32 `json:"partition,omitempty"`
 
 	// maxUnavailable is the maximum number of pods that may be unavailable during an update: a number,
-	// or a percentage of replicas, rounded down, at least 1.
+	// at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least 1. It requires
+	// podManagementPolicy Parallel unless it is 1.
 	// +optional
 	// +kubebuilder:default=1
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -234,8 +250,9 @@ const (
 // StatefulSetScaleStrategy defines how pods are created and deleted.
 type StatefulSetScaleStrategy struct {
 	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created or
-	// deleted: a number, or a percentage of replicas, rounded down. It requires podManagementPolicy
-	// Parallel. If it is not set, pods are created and deleted together.
+	// deleted: a number, at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least
+	// 1. It requires podManagementPolicy Parallel unless it is 1. If it is not set, pods are created
+	// and deleted together.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
@@ -268,10 +285,11 @@ type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 
 // StatefulSetOrdinals defines the ordinals of a set.
 type StatefulSetOrdinals struct {
-	// start is the first ordinal.
+	// start is the first ordinal, at least 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Start int32 `json:"start"`
 }
 

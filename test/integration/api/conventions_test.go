@@ -33,6 +33,26 @@ func exceptions() map[string]string {
 		"PodProbeStatus.uid: the Go name is not Uid":                          "the Go name is upstream's and the better style",
 		"PodProbeMarker.spec: required with omitempty":                        "the tag is upstream's; a struct is never omitted",
 		"PodProbeMarkerStatus.observedGeneration: optional without omitempty": "upstream always writes the field",
+
+		"CloneSet.spec: required with omitempty":                                    "the tag is upstream's; a struct is never omitted",
+		"CloneSetScaleStrategy.disablePVCReuse: bool: use an enumeration instead":   "the field is upstream's",
+		"CloneSetUpdateStrategy.paused: bool: use an enumeration instead":           "the field is upstream's",
+		"CloneSetStatus.replicas: optional without omitempty":                       "upstream always writes the field",
+		"CloneSetStatus.readyReplicas: optional without omitempty":                  "upstream always writes the field",
+		"CloneSetStatus.availableReplicas: optional without omitempty":              "upstream always writes the field",
+		"CloneSetStatus.updatedReplicas: optional without omitempty":                "upstream always writes the field",
+		"CloneSetStatus.updatedReadyReplicas: optional without omitempty":           "upstream always writes the field",
+		"CloneSetSpec.volumeClaimTemplates: list without +listType":                 "the type is in config/crd/embedded",
+		"StatefulSetSpec.volumeClaimTemplates: list without +listType":              "the type is in config/crd/embedded",
+		"StatefulSet.spec: required with omitempty":                                 "the tag is upstream's; a struct is never omitted",
+		"RollingUpdateStatefulSetStrategy.paused: bool: use an enumeration instead": "the field is upstream's",
+		"StatefulSetOrdinals.start: optional without omitempty":                     "the tag is that of Kubernetes",
+		"StatefulSetStatus.replicas: optional without omitempty":                    "upstream always writes the field",
+		"StatefulSetStatus.readyReplicas: optional without omitempty":               "upstream always writes the field",
+		"StatefulSetStatus.availableReplicas: optional without omitempty":           "upstream always writes the field",
+		"StatefulSetStatus.currentReplicas: optional without omitempty":             "upstream always writes the field",
+		"StatefulSetStatus.updatedReplicas: optional without omitempty":             "upstream always writes the field",
+		"LifecycleHook.markPodNotReady: bool: use an enumeration instead":           "the field is upstream's",
 	}
 }
 
@@ -45,13 +65,13 @@ func TestGoTypesFollowTheConventions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fields []goField
-	for group, least := range map[string]int{"apps": 30, "seamark": 8} {
-		found, err := readFields(filepath.Join(root, "api", group, "v1alpha1"))
+	for folder, least := range map[string]int{"apps/v1alpha1": 60, "apps/v1beta1": 40, "apps/pub": 6, "seamark/v1alpha1": 8} {
+		found, err := readFields(filepath.Join(root, "api", folder))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(found) < least {
-			t.Fatalf("found %d fields in the group %s, want at least %d", len(found), group, least)
+			t.Fatalf("found %d fields in %s, want at least %d", len(found), folder, least)
 		}
 		fields = append(fields, found...)
 	}
@@ -197,7 +217,10 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shortNames := map[string][]string{"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probereports": {"prr"}}
+	shortNames := map[string][]string{
+		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probereports": {"prr"},
+		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"},
+	}
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
@@ -84,6 +85,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme),
+		v1beta1.AddToScheme(scheme),
 		seamarkv1alpha1.AddToScheme(scheme),
 	)
 	if err != nil {

@@ -1,0 +1,260 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+)
+
+// The smallest valid workloads.
+const (
+	smallCloneSet = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: game}
+spec:
+  selector: {matchLabels: {app: game}}
+  template:
+    metadata: {labels: {app: game}}
+    spec: {containers: [{name: server, image: game:1}]}
+`
+	smallStatefulSet = `
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: server, image: db:1}]}
+`
+)
+
+// TestDefaultsOfWorkloads checks every field that the API server sets: no webhook sets any.
+func TestDefaultsOfWorkloads(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		manifest string
+		edits    []edit
+		want     map[string]any
+	}{
+		"CloneSet": {smallCloneSet, nil, map[string]any{
+			"replicas": int64(1), "revisionHistoryLimit": int64(10), "minReadySeconds": int64(0),
+			"scaleStrategy": map[string]any{},
+			"updateStrategy": map[string]any{
+				"type": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0),
+			},
+		}},
+		"CloneSet with empty strategies": {
+			smallCloneSet,
+			[]edit{{"spec.updateStrategy", map[string]any{"inPlaceUpdateStrategy": map[string]any{}}}, {"spec.scaleStrategy", map[string]any{}}},
+			map[string]any{
+				"replicas": int64(1), "revisionHistoryLimit": int64(10), "minReadySeconds": int64(0),
+				"scaleStrategy": map[string]any{},
+				"updateStrategy": map[string]any{
+					"type": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0),
+					"inPlaceUpdateStrategy": map[string]any{"gracePeriodSeconds": int64(0)},
+				},
+			},
+		},
+		"StatefulSet": {smallStatefulSet, nil, map[string]any{
+			"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
+			"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
+				"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0),
+			}},
+			"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"},
+		}},
+		"StatefulSet with empty structures": {
+			smallStatefulSet,
+			[]edit{
+				{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}, {"spec.ordinals", map[string]any{}},
+				{"spec.persistentVolumeClaimRetentionPolicy", map[string]any{"whenScaled": "Delete"}},
+			},
+			map[string]any{
+				"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
+				"updateStrategy": map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{
+					"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0),
+				}},
+				"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Delete"},
+				"ordinals":                             map[string]any{"start": int64(0)},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := parsed(t, tc.manifest, server.Namespace(t), tc.edits...)
+			if err := create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			spec, _, err := unstructured.NestedMap(object.Object, "spec")
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(spec, "selector")
+			delete(spec, "template")
+			if diff := cmp.Diff(tc.want, spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTypedClientsKeepDefaults checks that an update by a client with Go types, which omits zero
+// values, does not change the generation.
+func TestTypedClientsKeepDefaults(t *testing.T) {
+	t.Parallel()
+	namespace := server.Namespace(t)
+	for _, tc := range []struct {
+		manifest string
+		typed    client.Object
+	}{
+		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}},
+	} {
+		object := parsed(t, tc.manifest, namespace)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, tc.typed); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Client.Create(t.Context(), tc.typed); err != nil {
+			t.Fatal(err)
+		}
+		tc.typed.SetAnnotations(map[string]string{"a": "b"})
+		if err := server.Client.Update(t.Context(), tc.typed); err != nil {
+			t.Fatal(err)
+		}
+		if tc.typed.GetGeneration() != 1 {
+			t.Errorf("%s: generation %d after an update of annotations, want 1", object.GetKind(), tc.typed.GetGeneration())
+		}
+	}
+}
+
+func TestWorkloadsScale(t *testing.T) {
+	t.Parallel()
+	namespace := server.Namespace(t)
+	for _, manifest := range []string{smallCloneSet, smallStatefulSet} {
+		object := parsed(t, manifest, namespace)
+		if err := server.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		object.Object["status"] = map[string]any{
+			"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(1), "updatedReplicas": int64(2),
+			"updatedReadyReplicas": int64(1), "currentReplicas": int64(0), "labelSelector": "app=x",
+		}
+		if object.GetKind() == "CloneSet" {
+			unstructured.RemoveNestedField(object.Object, "status", "currentReplicas")
+		}
+		if err := server.Client.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+		typed := newTyped(t, object)
+		if err := server.Client.SubResource("scale").Update(t.Context(), typed, client.WithSubResourceBody(scale)); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Client.SubResource("scale").Get(t.Context(), typed, scale); err != nil {
+			t.Fatal(err)
+		}
+		want := autoscalingv1.ScaleStatus{Replicas: 3, Selector: "app=x"}
+		if scale.Spec.Replicas != 7 || scale.Status != want {
+			t.Errorf("%s: scale %+v %+v, want 7 replicas and %+v", object.GetKind(), scale.Spec, scale.Status, want)
+		}
+	}
+}
+
+// newTyped returns a typed object with the name and namespace.
+func newTyped(t *testing.T, object *unstructured.Unstructured) client.Object {
+	t.Helper()
+	typed, err := server.Client.Scheme().New(object.GroupVersionKind())
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, ok := typed.(client.Object)
+	if !ok {
+		t.Fatalf("%T is not an object", typed)
+	}
+	named.SetName(object.GetName())
+	named.SetNamespace(object.GetNamespace())
+	return named
+}
+
+// TestWorkloadColumns checks the columns of `kubectl get clonesets,asts -o wide`: those of OpenKruise.
+func TestWorkloadColumns(t *testing.T) {
+	t.Parallel()
+	namespace := server.Namespace(t)
+	clone, sts := parsed(t, smallCloneSet, namespace), parsed(t, smallStatefulSet, namespace)
+	for _, object := range []*unstructured.Unstructured{clone, sts} {
+		if err := server.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		object.Object["status"] = map[string]any{
+			"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(1),
+			"updatedReplicas": int64(2), "updatedReadyReplicas": int64(1), "labelSelector": "app=x",
+		}
+		if object == sts {
+			unstructured.RemoveNestedField(object.Object, "status", "updatedReadyReplicas")
+		}
+		if err := server.Client.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := columns(t, v1alpha1.GroupVersion(), "clonesets", clone)
+	delete(got, "AGE")
+	want := map[string]any{
+		"Name": "game", "DESIRED": int64(1), "UPDATED": int64(2), "UPDATED_READY": int64(1), "READY": int64(2),
+		"TOTAL": int64(3), "CONTAINERS": "server", "IMAGES": "game:1", "SELECTOR": "app=x",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns of CloneSets (-want +got):\n%s", diff)
+	}
+	got = columns(t, v1beta1.GroupVersion(), "statefulsets", sts)
+	delete(got, "AGE")
+	want = map[string]any{
+		"Name": "db", "DESIRED": int64(1), "CURRENT": int64(3), "UPDATED": int64(2), "READY": int64(2),
+		"CONTAINERS": "server", "IMAGES": "db:1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns of StatefulSets (-want +got):\n%s", diff)
+	}
+}
+
+func TestImmutableFieldsOfWorkloads(t *testing.T) {
+	t.Parallel()
+	const immutable = "field is immutable: delete the set and create a new one"
+	labels := edit{"spec.template.metadata.labels.app2", "x"}
+	for name, tc := range map[string]struct {
+		manifest string
+		want     rejection
+	}{
+		"CloneSet selector":            {smallCloneSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels)},
+		"StatefulSet selector":         {smallStatefulSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels)},
+		"StatefulSet policy":           {smallStatefulSet, one("spec.podManagementPolicy", "Parallel", immutable)},
+		"StatefulSet new service name": {smallStatefulSet, one("spec.serviceName", "db", immutable)},
+		"StatefulSet service name":     {validStatefulSet, one("spec.serviceName", "other", immutable)},
+		"StatefulSet no service name":  {validStatefulSet, one("spec.serviceName", remove{}, immutable)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := parsed(t, tc.manifest, server.Namespace(t))
+			if err := server.Client.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range tc.want.edits {
+				if err := e.apply(object.Object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := client.WithFieldValidation(server.Client, metav1.FieldValidationStrict).Update(t.Context(), object)
+			expectRejection(t, err, tc.want)
+		})
+	}
+}
