@@ -52,8 +52,9 @@ type leader struct {
 
 	view     *State
 	failures []workload.Failure
-	// conflicts is the number of writes whose decision was outdated. They are not failures.
-	conflicts int
+	// ended reports that the step starts no more kinds of writes: a decision was outdated, the API
+	// server did not answer, or a write failed that later ones depend on.
+	ended bool
 }
 
 func (w *World) newLeader(lag func(Kind) int) *leader {
@@ -75,7 +76,7 @@ func (l *leader) step() (wrote bool) {
 		w.trace("%s waits for its own writes", l.name)
 		return false
 	}
-	l.view, l.failures, l.conflicts, l.dirty, l.wake = l.cache.state(), nil, 0, false, time.Time{}
+	l.view, l.failures, l.ended, l.dirty, l.wake = l.cache.state(), nil, false, false, time.Time{}
 	if l.view.Set == nil {
 		return false
 	}
@@ -98,15 +99,13 @@ func (l *leader) step() (wrote bool) {
 	if step.RequeueAfter > 0 {
 		l.wake = w.store.now.Add(step.RequeueAfter)
 	}
-	l.dirty = l.dirty || l.stopped()
+	l.dirty = l.dirty || l.ended || len(l.failures) > 0
 	return w.writes > before
 }
 
-// stopped reports whether a write of the step has failed.
-func (l *leader) stopped() bool { return l.crashed || l.conflicts+len(l.failures) > 0 }
-
-// execute writes in the order that workload.Actions documents. A failure ends it after the writes of
-// the same kind.
+// execute writes in the order that workload.Actions documents. A conflict or an error of the network
+// ends it after the writes of the same kind. So does any error of a revision or claim, because pods
+// depend on them.
 func (l *leader) execute(a *workload.Actions) {
 	if a.CreateRevision != nil {
 		l.create(Revisions, a.CreateRevision)
@@ -117,7 +116,7 @@ func (l *leader) execute(a *workload.Actions) {
 	for _, r := range a.DeleteRevisions {
 		l.delete(Revisions, r, "")
 	}
-	if l.stopped() {
+	if l.ended || len(l.failures) > 0 {
 		return
 	}
 	for _, c := range a.CreateClaims {
@@ -129,19 +128,19 @@ func (l *leader) execute(a *workload.Actions) {
 	for _, c := range a.DeleteClaims {
 		l.delete(Claims, c, "")
 	}
-	if l.stopped() {
+	if l.ended || len(l.failures) > 0 {
 		return
 	}
 	for i := range a.Patches {
 		l.patch(&a.Patches[i])
 	}
-	if l.stopped() {
+	if l.ended {
 		return
 	}
 	for _, d := range a.Deletes {
 		l.delete(Pods, d.Pod, d.Reason)
 	}
-	if l.stopped() {
+	if l.ended {
 		return
 	}
 	l.createPods(a.Creates)
@@ -149,7 +148,8 @@ func (l *leader) execute(a *workload.Actions) {
 
 // createPods creates with slow start: after a batch with a failure, no further batch starts.
 func (l *leader) createPods(pods []*corev1.Pod) {
-	for size := 1; len(pods) > 0 && !l.stopped(); size *= 2 {
+	before := len(l.failures)
+	for size := 1; len(pods) > 0 && !l.ended && len(l.failures) == before; size *= 2 {
 		n := min(size, len(pods))
 		for _, pod := range pods[:n] {
 			l.create(Pods, pod)
@@ -190,26 +190,27 @@ func (l *leader) update(patch bool, k Kind, verb string, o Object, p preconditio
 
 func (l *leader) delete(k Kind, o Object, reason string) {
 	_, ok := l.write(k, "delete", o.GetName(), reason, false, func(s *store) (Object, error) {
-		err := s.delete(k, o.GetName(), of(o))
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
-		return nil, err
+		return nil, s.delete(k, o.GetName(), of(o))
 	})
 	if ok && k == Pods {
 		l.own.deleted[o.GetUID()] = o.GetName()
 	}
 }
 
-// patch executes the writes of one patch; each builds on the version of the one before it.
+// patch executes the writes of one patch; each builds on the version of the one before it. Conditions
+// and metadata are one write if nothing else changes.
 func (l *leader) patch(p *workload.PodPatch) {
 	current, ok := Object(p.Pod), true
+	metadata := len(p.Labels)+len(p.Annotations) > 0
+	spec := len(p.Images) > 0 || p.Controller != workload.KeepController
 	if len(p.Conditions) > 0 {
 		current, ok = l.update(true, Pods, "patch status: "+p.Reason, p.Pod, of(current), func(o Object) {
-			setConditions(o.(*corev1.Pod), p.Conditions)
+			if setConditions(o.(*corev1.Pod), p.Conditions); metadata && !spec {
+				l.change(o.(*corev1.Pod), p)
+			}
 		})
 	}
-	if ok && len(p.Labels)+len(p.Annotations)+len(p.Images) > 0 || ok && p.Controller != workload.KeepController {
+	if ok && (spec || metadata && len(p.Conditions) == 0) {
 		current, ok = l.update(true, Pods, "patch: "+p.Reason, p.Pod, of(current), func(o Object) {
 			l.change(o.(*corev1.Pod), p)
 		})
@@ -262,8 +263,8 @@ func (l *leader) write(k Kind, verb, name, reason string, patch bool, do func(*s
 		l.crashed = true
 		return nil, false
 	}
-	if apierrors.IsConflict(err) {
-		l.conflicts++
+	if apierrors.IsConflict(err) || errors.Is(err, errLost) || verb != "create" && apierrors.IsNotFound(err) {
+		l.ended = true
 		return nil, false
 	}
 	if err != nil {
