@@ -15,8 +15,9 @@ import (
 
 // claims creates the claims of new pods and decides who owns the others. A claim belongs to the set,
 // so that a new pod can use it when its pod has been deleted by somebody else. Before the set deletes
-// a pod, its claims become the pod's, and Kubernetes deletes them with the pod: a claim is never
-// deleted before its pod is gone. With disablePVCReuse, claims without a pod are deleted.
+// a pod, its claims become the pod's, and Kubernetes deletes them with the pod. With disablePVCReuse,
+// a claim becomes the pod's as soon as the pod exists. The set itself never deletes a claim: a cache
+// that does not contain the pod of a claim yet would cost the data of the pod.
 func (p *planner) claims(creates []*corev1.Pod) {
 	if len(p.Set.Spec.VolumeClaimTemplates)+len(p.Claims) == 0 {
 		return
@@ -61,10 +62,7 @@ func (p *planner) claimOwners() map[string]tenant {
 	tenants := make(map[string]tenant, len(p.Pods))
 	for _, pod := range p.Pods {
 		if id := pod.Labels[v1alpha1.CloneSetInstanceID]; id != "" {
-			tenants[id] = tenant{
-				pod:    pod,
-				leaves: !workload.Active(pod) && p.Set.Spec.ScaleStrategy.DisablePVCReuse,
-			}
+			tenants[id] = tenant{pod: pod, leaves: p.Set.Spec.ScaleStrategy.DisablePVCReuse && p.mine(pod)}
 		}
 	}
 	for _, m := range p.members {
@@ -75,13 +73,10 @@ func (p *planner) claimOwners() map[string]tenant {
 	return tenants
 }
 
-// assign gives the claim to the set or to its pod, or deletes it.
+// assign gives the claim to the set or to its pod.
 func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 	switch {
 	case t.pod == nil:
-		if p.Set.Spec.ScaleStrategy.DisablePVCReuse && p.owned(claim) {
-			p.out.DeleteClaims = append(p.out.DeleteClaims, claim)
-		}
 	case t.leaves && p.owned(claim):
 		changed := claim.DeepCopy()
 		p.disown(changed)

@@ -19,7 +19,7 @@ type numbers struct {
 	partition int
 	// maxUnavailable bounds the pods that are taken down.
 	maxUnavailable int
-	// maxSurge is how many pods may exist in addition to replicas, zero while the update is paused.
+	// maxSurge is how many pods may exist in addition to replicas.
 	maxSurge int
 	// scaleMaxUnavailable bounds the pods that are created and not available yet.
 	scaleMaxUnavailable int
@@ -41,10 +41,8 @@ func resolve(spec *v1alpha1.CloneSetSpec) (numbers, error) {
 		n.partition = max(n.replicas-1, 0)
 	}
 	n.partition = min(n.partition, n.replicas)
-	if !update.Paused {
-		if n.maxSurge, err = scaled("spec.updateStrategy.maxSurge", update.MaxSurge, 0, n.replicas, true); err != nil {
-			return n, err
-		}
+	if n.maxSurge, err = scaled("spec.updateStrategy.maxSurge", update.MaxSurge, 0, n.replicas, true); err != nil {
+		return n, err
 	}
 	unavailable := update.MaxUnavailable
 	if unavailable == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload/inplace"
 	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 )
@@ -82,12 +83,27 @@ func (p *planner) deleteNamed() int {
 }
 
 // updateSurge returns how many pods above replicas the update uses: as many as still must be updated,
-// at most maxSurge.
+// at most maxSurge, and none while it is paused.
 func (p *planner) updateSurge() int {
-	if p.maxSurge == 0 {
+	if p.maxSurge == 0 || p.Set.Spec.UpdateStrategy.Paused {
 		return 0
 	}
-	return min(p.maxSurge, p.toUpdate())
+	return min(p.maxSurge, p.toUpdate(), p.updatable())
+}
+
+// updatable returns how many pods of old revisions can be updated: with InPlaceOnly, those that can be
+// updated in place, otherwise all.
+func (p *planner) updatable() int {
+	return p.count(func(m *member) bool {
+		if m.leaving() || m.updated {
+			return false
+		}
+		if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+			return true
+		}
+		change, _, err := p.decide(m)
+		return change != nil || err != nil
+	})
 }
 
 // toUpdate returns how many pods still must be updated: both the old pods exceed the partition and the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -110,8 +111,8 @@ func list(names []string) string {
 
 // Failed sets the conditions FailedScale and FailedUpdate of the status to the failed writes of the
 // step: True with the first error of the kind, or False if the condition was True because of a write
-// and no write of the kind failed. It is called after the writes of every step. Conflicts are not
-// failures: leave them out.
+// and no write of the kind failed. It is called after the writes of every step. A conflict is not a
+// failure: the step was decided from an old cache, and the next one is not.
 func Failed(status *v1alpha1.CloneSetStatus, failures []workload.Failure, now time.Time) {
 	set(status, v1alpha1.CloneSetConditionFailedScale, reasonWriteFailed, first(failures, false), now)
 	set(status, v1alpha1.CloneSetConditionFailedUpdate, reasonWriteFailed, first(failures, true), now)
@@ -119,7 +120,9 @@ func Failed(status *v1alpha1.CloneSetStatus, failures []workload.Failure, now ti
 
 // first returns the message for the first failure of the kind, empty if there is none.
 func first(failures []workload.Failure, update bool) string {
-	i := slices.IndexFunc(failures, func(f workload.Failure) bool { return f.Update == update })
+	i := slices.IndexFunc(failures, func(f workload.Failure) bool {
+		return f.Update == update && !apierrors.IsConflict(f.Err)
+	})
 	if i < 0 {
 		return ""
 	}

@@ -46,7 +46,7 @@ func (p *planner) update() error {
 		if wait > 0 && !m.started() {
 			break
 		}
-		if m.patch != nil || p.blocked(m) {
+		if m.patch != nil {
 			continue
 		}
 		if err := p.updatePod(m); err != nil {
@@ -97,31 +97,37 @@ func (p *planner) wait(candidates []*member) time.Duration {
 	return order.Wait(pods, p.Set.Spec.UpdateStrategy.PriorityStrategy, p.Markers, p.Now)
 }
 
-// updatePod takes the next step of the pod's update.
+// updatePod takes the next step of the pod's update, unless maxUnavailable does not permit it.
 func (p *planner) updatePod(m *member) error {
-	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.RecreateCloneSetUpdateStrategyType ||
-		p.Set.Spec.UpdateStrategy.Type == "" {
-		p.remove(m, ReasonUpdate, true)
-		return nil
-	}
-	change, why, err := p.decide(m)
-	if err != nil {
-		return err
-	}
-	if change == nil {
-		if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-			p.cannot(m, why)
-		} else {
-			p.remove(m, ReasonUpdate, true)
+	var change *inplace.Change
+	kind := p.Set.Spec.UpdateStrategy.Type
+	if kind != v1alpha1.RecreateCloneSetUpdateStrategyType && kind != "" {
+		var why string
+		var err error
+		if change, why, err = p.decide(m); err != nil {
+			return err
 		}
-		return nil
+		if change == nil && kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+			p.cannot(m, why)
+			return nil
+		}
 	}
-	if lifecycle.Held(p.inPlaceUpdate(), m.pod) && m.state != pub.LifecycleStateUpdating {
+	switch {
+	case p.blocked(m):
+	case change == nil:
+		p.remove(m, ReasonUpdate, true)
+	case lifecycle.Held(p.inPlaceUpdate(), m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)
 		}
-		return nil
+	default:
+		p.startInPlace(m, change)
 	}
+	return nil
+}
+
+// startInPlace starts the update of the pod in place.
+func (p *planner) startInPlace(m *member, change *inplace.Change) {
 	target := inplace.Target{
 		Revision: p.revisions.Update.Name, Labels: revisionLabels(p.revisions.Update.Name), Grace: p.grace(),
 	}
@@ -130,7 +136,6 @@ func (p *planner) updatePod(m *member) error {
 	m.patch = m.patch.Merge(start)
 	p.withdraw(m, true)
 	p.after(target.Grace)
-	return nil
 }
 
 // decide returns how the pod is updated in place, or why it cannot be.

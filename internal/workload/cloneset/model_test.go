@@ -1,0 +1,287 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workload/model"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+)
+
+const modelHook = "example.com/hook"
+
+// modelPlanner runs Plan against the simulated cluster.
+type modelPlanner struct{ marked bool }
+
+func (p modelPlanner) Plan(view *model.State) (model.Step, error) {
+	set := view.Set.(*v1alpha1.CloneSet)
+	in := Input{Set: set, Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions, Now: view.Now}
+	if p.marked {
+		in.Markers = workload.Markers{Labels: sets.New("role")}
+	}
+	before := set.DeepCopy()
+	out, err := Plan(in)
+	if err != nil {
+		return model.Step{}, err
+	}
+	if !equality.Semantic.DeepEqual(before, set) {
+		return model.Step{}, fmt.Errorf("Plan changed its input")
+	}
+	if err := once(&out.Actions); err != nil {
+		return model.Step{}, err
+	}
+	return model.Step{Actions: out.Actions, Status: func(failures []workload.Failure) model.Object {
+		next := set.DeepCopy()
+		next.Status = *out.Status.DeepCopy()
+		Failed(&next.Status, failures, view.Now)
+		return next
+	}}, nil
+}
+
+// once returns an error if the step writes a pod twice.
+func once(a *workload.Actions) error {
+	seen := map[types.UID]bool{}
+	for i := range a.Patches {
+		if uid := a.Patches[i].Pod.UID; seen[uid] {
+			return fmt.Errorf("pod %s is written twice", a.Patches[i].Pod.Name)
+		} else {
+			seen[uid] = true
+		}
+	}
+	for i := range a.Deletes {
+		if seen[a.Deletes[i].Pod.UID] {
+			return fmt.Errorf("pod %s is written twice", a.Deletes[i].Pod.Name)
+		}
+		seen[a.Deletes[i].Pod.UID] = true
+	}
+	return nil
+}
+
+func FuzzModel(f *testing.F) {
+	model.Fuzz(f, 200, modelConfig)
+}
+
+func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+func asSet(o model.Object) *v1alpha1.CloneSet { return o.(*v1alpha1.CloneSet) }
+
+func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
+	set := &v1alpha1.CloneSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "CloneSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: model.Namespace},
+	}
+	spec := &set.Spec
+	spec.Replicas = pointer(int32(r.IntN(6)))
+	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	spec.Template.Labels = map[string]string{"app": "web"}
+	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
+	spec.MinReadySeconds = oneOf[int32](r, 0, 0, 10)
+	spec.UpdateStrategy.Type = oneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
+		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
+	spec.UpdateStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("20%"), intstr.FromString("50%")))
+	spec.UpdateStrategy.MaxSurge = pointer(oneOf(r, intstr.FromInt32(0), intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("40%")))
+	if spec.UpdateStrategy.MaxSurge.IntVal == 1 && r.IntN(2) == 0 {
+		spec.UpdateStrategy.MaxUnavailable = pointer(intstr.FromInt32(0))
+	}
+	if r.IntN(3) == 0 {
+		spec.UpdateStrategy.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+	}
+	if r.IntN(3) == 0 {
+		spec.ScaleStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))
+	}
+	if r.IntN(3) == 0 {
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		spec.ScaleStrategy.DisablePVCReuse = r.IntN(2) == 0
+	}
+	if r.IntN(2) == 0 {
+		set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
+	}
+	switch r.IntN(3) {
+	case 0:
+		spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{
+			OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}},
+		}
+	case 1:
+		spec.UpdateStrategy.ScatterStrategy = v1alpha1.UpdateScatterStrategy{{Key: "role", Value: "b-1"}}
+	}
+	return set
+}
+
+func modelConfig(seed uint64) model.Config {
+	r := rand.New(rand.NewPCG(seed, 1))
+	hook := func(w bool) *pub.LifecycleHook {
+		if !w {
+			return nil
+		}
+		return &pub.LifecycleHook{LabelsHandler: map[string]string{modelHook: "true"}, MarkPodNotReady: r.IntN(2) == 0}
+	}
+	hooks := &pub.Lifecycle{PreDelete: hook(r.IntN(3) > 0), InPlaceUpdate: hook(r.IntN(3) > 0)}
+	config := model.Config{
+		Planner: modelPlanner{marked: r.IntN(2) == 0},
+		New: func(*rand.Rand) model.Object {
+			set := modelSet(r)
+			set.Spec.Lifecycle = hooks
+			return set
+		},
+		Users: modelUsers(),
+		Invariants: []model.Invariant{
+			model.HooksHold(func(set model.Object) *pub.LifecycleHook { return asSet(set).Spec.Lifecycle.PreDelete }),
+			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "web"}) }),
+			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
+			model.ServingWrites(minimum, voluntary),
+		},
+		Steps: []func(*model.State, *model.Step) error{model.ServingSteps(minimum, voluntary)},
+		Rest:  atRest,
+	}
+	if hooks.PreDelete != nil || hooks.InPlaceUpdate != nil {
+		config.HookLabel = modelHook
+	}
+	return config
+}
+
+// voluntary reports whether a deletion is bound by maxUnavailable.
+func voluntary(reason string) bool { return reason != ReasonPrepared }
+
+func minimum(set model.Object) int {
+	n, err := resolve(&asSet(set).Spec)
+	if err != nil {
+		panic(err)
+	}
+	return n.replicas - n.maxUnavailable
+}
+
+// atRest checks that replicas, surge and partition are exact.
+func atRest(s *model.State) error {
+	set := asSet(s.Set)
+	n, err := resolve(&set.Spec)
+	if err != nil {
+		return err
+	}
+	total, old := 0, 0
+	for _, pod := range s.Pods {
+		if !metav1.IsControlledBy(pod, set) || !workload.Active(pod) {
+			continue
+		}
+		total++
+		if !revision.Is(pod, set.Status.UpdateRevision) {
+			old++
+		}
+		if state := lifecycle.State(pod); state != pub.LifecycleStateNormal && !set.Spec.UpdateStrategy.Paused {
+			return fmt.Errorf("pod %s is in state %s", pod.Name, state)
+		}
+		if !workload.Ready(pod) && !set.Spec.UpdateStrategy.Paused {
+			return fmt.Errorf("pod %s is not ready", pod.Name)
+		}
+		if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok || slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name) {
+			return fmt.Errorf("pod %s is named", pod.Name)
+		}
+	}
+	if total != n.replicas || int(set.Status.Replicas) != total || int(set.Status.AvailableReplicas) != total {
+		return fmt.Errorf("%d pods, want %d", total, n.replicas)
+	}
+	stuck := slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
+		return c.Type == v1alpha1.CloneSetConditionFailedUpdate && c.Status == corev1.ConditionTrue
+	})
+	if stuck && set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		return fmt.Errorf("FailedUpdate is True")
+	}
+	if old > n.partition && !set.Spec.UpdateStrategy.Paused && !stuck {
+		return fmt.Errorf("%d pods of old revisions, want at most %d", old, n.partition)
+	}
+	if len(set.Spec.VolumeClaimTemplates) > 0 {
+		return claimsAtRest(s, set)
+	}
+	return nil
+}
+
+// claimsAtRest checks that each pod has its claim, and that the claim is deleted with the pod if the
+// set does not reuse claims.
+func claimsAtRest(s *model.State, set *v1alpha1.CloneSet) error {
+	for _, pod := range s.Pods {
+		if !metav1.IsControlledBy(pod, set) || !workload.Active(pod) {
+			continue
+		}
+		i := slices.IndexFunc(s.Claims, func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Labels[v1alpha1.CloneSetInstanceID] == pod.Labels[v1alpha1.CloneSetInstanceID]
+		})
+		if i < 0 || s.Claims[i].DeletionTimestamp != nil {
+			return fmt.Errorf("pod %s has no claim", pod.Name)
+		}
+		if set.Spec.ScaleStrategy.DisablePVCReuse != ownedBy(s.Claims[i], pod) {
+			return fmt.Errorf("claim %s has the owners %v", s.Claims[i].Name, s.Claims[i].OwnerReferences)
+		}
+	}
+	return nil
+}
+
+func modelUsers() []model.User {
+	edit := func(name string, weight int, do func(w *model.World, set *v1alpha1.CloneSet) string) model.User {
+		return model.User{Name: name, Weight: weight, Do: func(w *model.World) string {
+			did := ""
+			w.EditSet(func(o model.Object) { did = do(w, asSet(o)) })
+			return did
+		}}
+	}
+	return []model.User{
+		edit("scale", 4, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.Replicas = pointer(int32(w.Rand.IntN(7)))
+			return strconv.Itoa(int(*set.Spec.Replicas))
+		}),
+		edit("image", 3, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.Template.Spec.Containers[0].Image = "app:" + strconv.Itoa(1+w.Rand.IntN(4))
+			return set.Spec.Template.Spec.Containers[0].Image
+		}),
+		edit("env", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: strconv.Itoa(w.Rand.IntN(3))}}
+			return set.Spec.Template.Spec.Containers[0].Env[0].Value
+		}),
+		edit("partition", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.UpdateStrategy.Partition = pointer(oneOf(w.Rand, intstr.FromInt32(0), intstr.FromInt32(0),
+				intstr.FromInt32(2), intstr.FromString("50%"), intstr.FromString("100%")))
+			return set.Spec.UpdateStrategy.Partition.String()
+		}),
+		edit("pause", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.UpdateStrategy.Paused = w.Rand.IntN(3) == 0
+			return strconv.FormatBool(set.Spec.UpdateStrategy.Paused)
+		}),
+		edit("podsToDelete", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.ScaleStrategy.PodsToDelete = nil
+			if pods := w.State().Pods; len(pods) > 0 && w.Rand.IntN(3) > 0 {
+				set.Spec.ScaleStrategy.PodsToDelete = []string{pods[w.Rand.IntN(len(pods))].Name}
+			}
+			return fmt.Sprint(set.Spec.ScaleStrategy.PodsToDelete)
+		}),
+		{Name: "remove hooks", Weight: 1, Do: func(w *model.World) string {
+			if w.Rand.IntN(20) > 0 {
+				return ""
+			}
+			w.EditSet(func(o model.Object) { asSet(o).Spec.Lifecycle = &pub.Lifecycle{} })
+			return "lifecycle: {}"
+		}},
+		model.LabelPod(2, pub.SpecifiedDeleteKey, "true"),
+		model.LabelPod(4, "role", "", "a-2", "b-1"),
+		model.LabelPod(1, "app", "web", "other"),
+		model.AnnotatePod(3, corev1.PodDeletionCost, "", "-5", "10", "x"),
+		model.KillPod(2), model.EvictPod(1), model.Quota(1),
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
