@@ -86,12 +86,18 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
-	server.Apply(t, objects...)
+	workloads, err := env.ReadManifests("config/workloads/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Apply(t, append(objects, workloads...)...)
 
-	leases := join(
-		rightsOf("coordination.k8s.io", "leases", "create"),
-		rightsOf("coordination.k8s.io", "leases/seamark-manager", "get", "update"),
-	)
+	leases := func(name string) rights {
+		return join(
+			rightsOf("coordination.k8s.io", "leases", "create"),
+			rightsOf("coordination.k8s.io", "leases/"+name, "get", "update"),
+		)
+	}
 	for name, test := range map[string]struct {
 		account   string
 		namespace string
@@ -101,7 +107,9 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		"agent":                           {"seamark-agent", "default", agentRights(), agentActions()},
 		"agent in its own namespace":      {"seamark-agent", env.SystemNamespace, agentRights(), nil},
 		"manager":                         {"seamark-manager", "default", managerRights(), managerActions()},
-		"manager in its own namespace":    {"seamark-manager", env.SystemNamespace, join(managerRights(), leases), nil},
+		"manager in its own namespace":    {"seamark-manager", env.SystemNamespace, join(managerRights(), leases("seamark-manager")), nil},
+		"workloads":                       {"seamark-workloads", "default", workloadsRights(), workloadsActions()},
+		"workloads in its own namespace":  {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads")), nil},
 		"other account in that namespace": {"default", env.SystemNamespace, basic(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +123,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 				t.Fatalf("rights in namespace %s (-want +got):\n%s", test.namespace, diff)
 			}
 			target := newTarget(t)
-			if test.actions != nil {
+			if test.actions != nil && test.account != "seamark-workloads" {
 				maps.Copy(test.actions, reportActions(test.account == "seamark-agent"))
 			}
 			for name, action := range test.actions {

@@ -38,11 +38,13 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	tb.Helper()
 	// The token comes first: it creates the namespace.
 	config := e.ServiceAccount(tb, SystemNamespace, account, nil)
-	manifests, err := ReadManifests("config/rbac")
-	if err != nil {
-		tb.Fatal(err)
+	for _, path := range []string{"config/rbac", "config/workloads/rbac.yaml"} {
+		manifests, err := ReadManifests(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		e.Apply(tb, manifests...)
 	}
-	e.Apply(tb, manifests...)
 	return config
 }
 

@@ -37,7 +37,7 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{"config/rbac", "config/serverless"} {
+	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads"} {
 		objects, err := env.ReadManifests(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -87,6 +87,8 @@ func accountOf(role string) (string, bool) {
 		return "agent", true
 	case "seamark-manager", "seamark-webhook":
 		return "manager", true
+	case "seamark-workloads":
+		return "workloads", true
 	default:
 		return "", false
 	}
