@@ -11,7 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-var resizable = sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
+// resizable returns the resources that the subresource resize changes.
+func resizable() sets.Set[corev1.ResourceName] {
+	return sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
+}
 
 // resize returns the resources of a container that were changed in the template: those of the pod with
 // those of the new template. It reports a change that the API server would refuse, so that the pod is
@@ -32,7 +35,7 @@ func resize(spec *corev1.Container, from, to corev1.ResourceRequirements) (corev
 		}
 		for resource, quantity := range lists.to {
 			old, ok := lists.from[resource]
-			if changed := !ok || old.Cmp(quantity) != 0; changed && !resizable.Has(resource) {
+			if changed := !ok || old.Cmp(quantity) != 0; changed && !resizable().Has(resource) {
 				return target, fmt.Sprintf("resource %s of container %s changes", resource, spec.Name)
 			}
 			if *lists.target == nil {
@@ -82,7 +85,7 @@ func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
 			r := &list[i].Resources
-			for name := range resizable {
+			for name := range resizable() {
 				request, limit := r.Requests[name], r.Limits[name]
 				if !request.IsZero() || !limit.IsZero() {
 					bestEffort = false
@@ -129,7 +132,7 @@ func resized(pod *corev1.Pod, spec *corev1.Container, status *corev1.ContainerSt
 	if status == nil || status.Resources == nil { // Not started, or a kubelet that does not report them.
 		return true
 	}
-	for name := range resizable {
+	for name := range resizable() {
 		for _, lists := range [][2]corev1.ResourceList{
 			{spec.Resources.Requests, status.Resources.Requests}, {spec.Resources.Limits, status.Resources.Limits},
 		} {

@@ -121,9 +121,11 @@ type reason struct {
 	Key       string `json:"key"`
 }
 
-var (
-	preDelete = reason{UserAgent: "Lifecycle", Key: "preDeleteHook"}
-	preUpdate = reason{UserAgent: "Lifecycle", Key: "preUpdateHook"}
+// The reasons that hooks add.
+const (
+	agent     = "Lifecycle"
+	preDelete = "preDeleteHook"
+	preUpdate = "preUpdateHook"
 )
 
 // Conditions returns the conditions that a pod needs in the state: KruisePodReady, and Ready if it
@@ -139,11 +141,11 @@ func Conditions(
 	switch state {
 	case pub.LifecycleStatePreparingDelete:
 		if hooks != nil && marks(hooks.PreDelete) {
-			wanted = append(wanted, preDelete)
+			wanted = append(wanted, reason{UserAgent: agent, Key: preDelete})
 		}
 	case pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating:
 		if hooks != nil && marks(hooks.InPlaceUpdate) {
-			wanted = append(wanted, preUpdate)
+			wanted = append(wanted, reason{UserAgent: agent, Key: preUpdate})
 		}
 	}
 	old := workload.Condition(pod, pub.KruisePodReadyConditionType)
@@ -168,7 +170,9 @@ func message(old *corev1.PodCondition, wanted []reason) (string, bool) {
 	if !valid {
 		had = nil
 	}
-	reasons := slices.DeleteFunc(slices.Clone(had), func(r reason) bool { return r == preDelete || r == preUpdate })
+	reasons := slices.DeleteFunc(slices.Clone(had), func(r reason) bool {
+		return r.UserAgent == agent && (r.Key == preDelete || r.Key == preUpdate)
+	})
 	reasons = append(reasons, wanted...)
 	slices.SortFunc(reasons, func(a, b reason) int {
 		return strings.Compare(a.UserAgent+"\x00"+a.Key, b.UserAgent+"\x00"+b.Key)
