@@ -41,10 +41,19 @@ func (w *World) kubelets() {
 	}
 }
 
-// protect removes the finalizer of claims that are being deleted and that no pod uses.
+// protect deletes claims whose owner, a pod, is gone, and removes the finalizer of claims that are being
+// deleted and that no pod uses.
 func (w *World) protect() {
 	state := w.store.state()
 	for _, claim := range state.Claims {
+		owner := metav1.GetControllerOf(claim)
+		if owner != nil && owner.Kind == "Pod" && claim.DeletionTimestamp == nil &&
+			!slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return p.UID == owner.UID }) {
+			_ = w.apply(Write{By: "garbage collector", Kind: Claims, Verb: "delete", Name: claim.Name}, func() error {
+				return w.store.delete(Claims, claim.Name, preconditions{})
+			})
+			continue
+		}
 		if claim.DeletionTimestamp != nil && !slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return uses(p, claim.Name) }) {
 			w.change(Write{By: "kubelet", Kind: Claims, Verb: "finalize", Name: claim.Name}, func(o Object) { o.SetFinalizers(nil) })
 		}

@@ -47,6 +47,8 @@ type planner struct {
 	// their UIDs. waiting are the pods that are not updated and whose update has not started.
 	targets, waiting []*corev1.Pod
 	target           map[types.UID]bool
+	// down is the number of replicas that are unavailable, -1 if it is not known yet.
+	down int
 	// refused is why a pod cannot be updated in place, if the strategy permits nothing else.
 	refused string
 
@@ -76,6 +78,7 @@ func newPlanner(in *Input, out *Output) (*planner, error) {
 		templates: map[string]*corev1.PodTemplateSpec{},
 		patches:   map[types.UID]int{},
 		gone:      map[types.UID]bool{},
+		down:      -1,
 	}
 	p.strategy = strategyOf(in.Set)
 	p.minReady = p.strategy.minReady
@@ -159,6 +162,13 @@ func (p *planner) arrange() {
 		}
 	}
 	slices.SortFunc(p.excess, func(a, b *corev1.Pod) int { return p.ordinal(b) - p.ordinal(a) })
+}
+
+// replica reports whether the pod of the set is a replica.
+func (p *planner) replica(pod *corev1.Pod) bool {
+	ordinal := p.ordinal(pod)
+	_, found := slices.BinarySearchFunc(p.replicas, ordinal, func(r replica, n int) int { return r.ordinal - n })
+	return found
 }
 
 // ordinal returns the ordinal of a pod of the set.

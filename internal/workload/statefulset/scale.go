@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -102,15 +103,17 @@ func (p *planner) deleteExcess() bool {
 	if workload.Terminating(pod) {
 		return false
 	}
-	if !p.available(pod) {
-		for _, lower := range p.excess[1:] {
-			if !p.available(lower) {
-				return false
-			}
-		}
+	if p.recovering(pod) && slices.ContainsFunc(p.excess[1:], p.recovering) {
+		return false
 	}
 	p.removeExcess(pod)
 	return false
+}
+
+// recovering reports whether the pod is not available but may become it. A finished pod never does:
+// the built-in StatefulSet waits for it forever.
+func (p *planner) recovering(pod *corev1.Pod) bool {
+	return !workload.Finished(pod) && !p.available(pod)
 }
 
 func (p *planner) removeExcess(pod *corev1.Pod) {

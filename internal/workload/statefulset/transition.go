@@ -16,7 +16,7 @@ import (
 )
 
 // advance continues what has been started in pods: deletions that a hook delays, and updates in place.
-// What is no longer wanted is reverted. It does not depend on the order in which pods are scaled and
+// What is no longer wanted is reverted, for example while the update is paused. It does not depend on the order in which pods are scaled and
 // updated, because a pod that is not ready while it is prepared would block it.
 func (p *planner) advance() error {
 	for i := range p.replicas {
@@ -24,7 +24,7 @@ func (p *planner) advance() error {
 		if pod == nil || !workload.Active(pod) || p.busy(pod) {
 			continue
 		}
-		old := p.target[pod.UID] && !p.updated(pod)
+		old := p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
 		if err := p.advancePod(pod, specifiedDelete(pod) || old, old); err != nil {
 			return err
 		}
@@ -51,8 +51,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 		switch {
 		case !deletion:
 			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
-		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod),
-			update && p.strategy.paused && !specifiedDelete(pod):
+		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
 		default:
 			p.remove(pod, "PreparedDelete")
@@ -61,10 +60,13 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 		switch {
 		case !update:
 			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
-		case p.strategy.paused, hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod):
+		case hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
 		default:
-			_, err := p.startUpdate(pod)
+			started, err := p.startUpdate(pod)
+			if err == nil && !started {
+				p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+			}
 			return err
 		}
 	default:
@@ -73,15 +75,38 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 	return nil
 }
 
+// takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
+// it started, other replicas may have become unavailable, or maxUnavailable may have been lowered.
+func (p *planner) takeDown(pod *corev1.Pod) bool {
+	if p.down < 0 {
+		p.down = 0
+		for i := range p.replicas {
+			if !p.available(p.replicas[i].pod) {
+				p.down++
+			}
+		}
+	}
+	if !p.replica(pod) || !p.available(pod) {
+		return true
+	}
+	if p.down >= p.strategy.maxUnavailable {
+		return false
+	}
+	p.down++
+	return true
+}
+
 // advanceUpdate continues an update in place that has started. A further revision does not wait for
 // an update that is not done: its image may be what is wrong.
 func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) error {
 	hooks, state := p.set.Spec.Lifecycle, lifecycle.State(pod)
 	started := state == pub.LifecycleStateUpdating || inplace.InProgress(pod)
+	if started && update && p.takeDown(pod) {
+		if replaced, err := p.startUpdate(pod); err != nil || replaced {
+			return err
+		}
+	}
 	switch {
-	case started && update && !p.strategy.paused:
-		_, err := p.startUpdate(pod)
-		return err
 	case started && step.Refused != "":
 		if p.strategy.inPlaceOnly {
 			p.refuse(pod, step.Refused)
