@@ -75,6 +75,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		MetricsBindAddress:      c.Metrics.BindAddress,
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		PprofBindAddress:        c.Pprof.BindAddress,
+		Controllers:             c.Controllers,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,
 		Logger:                  logger,

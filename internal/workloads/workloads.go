@@ -16,17 +16,22 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller/cloneset"
+	"github.com/seamark-dev/seamark/internal/controller/statefulset"
 	"github.com/seamark-dev/seamark/internal/startup"
 )
 
@@ -52,6 +57,8 @@ type Options struct {
 	// PprofBindAddress is the address that serves profiles, host:port. Empty or "0" disables
 	// it. The host must be a loopback address, because profiles expose internals.
 	PprofBindAddress string
+	// Controllers are the controllers to run.
+	Controllers configv1alpha1.WorkloadControllers
 	// Version of the program, for the metrics.
 	Version string
 	// Registry receives the program's own metrics.
@@ -74,7 +81,7 @@ type Workloads struct {
 func New(options Options) (*Workloads, error) {
 	cfg := rest.CopyConfig(options.Config)
 	cfg.QPS = -1
-	crds, err := startup.NewCRDs(cfg, options.Logger)
+	crds, err := startup.NewCRDs(cfg, options.Logger, resources(options.Controllers)...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +103,7 @@ func (w *Workloads) run(ctx context.Context) error {
 	if !w.crds.Await(ctx) {
 		return nil
 	}
-	mgr, err := w.assemble()
+	mgr, err := w.assemble(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,8 @@ func (w *Workloads) run(ctx context.Context) error {
 	return nil
 }
 
-func (w *Workloads) assemble() (ctrlmanager.Manager, error) {
+// assemble adds the controllers to a manager. It returns an error if an address is not available.
+func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	options := w.options
 	scheme, err := newScheme()
 	if err != nil {
@@ -118,7 +126,7 @@ func (w *Workloads) assemble() (ctrlmanager.Manager, error) {
 		Scheme:                        scheme,
 		Logger:                        options.Logger,
 		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.crds.Mapper, nil },
-		Cache:                         cache.Options{ReaderFailOnMissingInformer: true},
+		Cache:                         caches(ownKinds()),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              Name,
@@ -136,14 +144,31 @@ func (w *Workloads) assemble() (ctrlmanager.Manager, error) {
 	if err := mgr.Add(&startup.Readiness{Cache: mgr.GetCache(), Synced: &w.synced}); err != nil {
 		return nil, fmt.Errorf("add health checks: %w", err)
 	}
-	return mgr, nil
+	return mgr, w.addControllers(ctx, mgr)
+}
+
+// resources returns the custom resources of the enabled controllers.
+func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resource {
+	var needed []startup.Resource
+	if *controllers.CloneSet.Enabled {
+		needed = append(needed, startup.Resource{Kind: cloneset.Kind(), Name: "clonesets"})
+	}
+	if *controllers.StatefulSet.Enabled {
+		needed = append(needed, startup.Resource{Kind: statefulset.Kind(), Name: "statefulsets"})
+	}
+	return needed
+}
+
+// ownKinds returns the kinds of all sets, whether or not their controller is enabled.
+func ownKinds() []schema.GroupKind {
+	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind()}
 }
 
 // newScheme returns a scheme with only the types that the controllers read and write, because those
 // of all API groups take megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil

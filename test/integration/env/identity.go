@@ -33,7 +33,7 @@ func (e *Env) Namespace(tb testing.TB) string {
 const SystemNamespace = configv1alpha1.DefaultNamespace
 
 // Component returns a configuration with a token of the service account of one of Seamark's
-// programs, which has the rights that config/rbac grants it.
+// programs, which has the rights that config/rbac and config/workloads grant it.
 func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	tb.Helper()
 	// The token comes first: it creates the namespace.

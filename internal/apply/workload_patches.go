@@ -1,0 +1,232 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+// The subresources of pods that patches write to.
+const (
+	statusSubresource = "status"
+	resizeSubresource = "resize"
+)
+
+// podRequest is one request of a patch.
+type podRequest struct {
+	subresource string
+	metadata    map[string]any
+	spec        map[string]any
+	status      map[string]any
+}
+
+func (x *execution) patches(ctx context.Context, patches []workload.PodPatch) {
+	x.alive = sync.OnceValue(func() error { return x.exists(ctx) })
+	x.each(ctx, len(patches), func(ctx context.Context, i int) { x.patch(ctx, &patches[i]) })
+}
+
+// patch executes the requests of a patch in order, each with the resource version of the one
+// before.
+func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
+	if patch.Controller == workload.Adopt {
+		if err := x.alive(); err != nil {
+			x.note(request{kind: podKind, operation: "adopt", name: patch.Pod.Name, update: true}, err)
+			return
+		}
+	}
+	version := patch.Pod.ResourceVersion
+	for _, part := range podRequests(patch, x.set) {
+		stored, err := x.send(ctx, patch.Pod, version, part)
+		x.note(request{
+			kind: podKind, operation: "patch", name: patch.Pod.Name, reason: patch.Reason, version: stored, update: true,
+		}, err)
+		if err != nil {
+			return
+		}
+		version = stored
+	}
+}
+
+// exists returns ErrOutdated if the set does not exist or is being deleted. The cache may have an
+// older version, and the pods of a set that was deleted as an orphan must not be adopted.
+func (x *execution) exists(ctx context.Context) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(x.set.Kind)
+	err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(x.set.Object), live)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get the set before the adoption of pods: %w", err)
+	case err != nil || live.UID != x.set.Object.GetUID() || live.DeletionTimestamp != nil:
+		return ErrOutdated
+	default:
+		return nil
+	}
+}
+
+// podRequests returns the requests of a patch. Conditions, labels and annotations are one request
+// to the status if nothing else in the metadata or the specification changes.
+func podRequests(patch *workload.PodPatch, set Set) []podRequest {
+	main := podRequest{metadata: map[string]any{}}
+	if len(patch.Labels) > 0 {
+		main.metadata["labels"] = patch.Labels
+	}
+	if len(patch.Annotations) > 0 {
+		main.metadata["annotations"] = patch.Annotations
+	}
+	if reference := controllerChange(patch.Controller, set); reference != nil {
+		main.metadata["ownerReferences"] = []any{reference}
+	}
+	main.spec = containers(patch.Pod, func(name string) map[string]any {
+		if image, found := patch.Images[name]; found {
+			return map[string]any{"image": image}
+		}
+		return nil
+	})
+	var requests []podRequest
+	if len(patch.Conditions) > 0 {
+		status := podRequest{subresource: statusSubresource, status: map[string]any{"conditions": patch.Conditions}}
+		if main.spec == nil && patch.Controller == workload.KeepController {
+			status.metadata, main.metadata = main.metadata, nil
+		}
+		requests = append(requests, status)
+	}
+	if len(main.metadata) > 0 || main.spec != nil {
+		requests = append(requests, main)
+	}
+	resources := containers(patch.Pod, func(name string) map[string]any {
+		if wanted, found := patch.Resources[name]; found {
+			return map[string]any{"resources": resourcesChange(patch.Pod, name, wanted)}
+		}
+		return nil
+	})
+	if resources != nil {
+		requests = append(requests, podRequest{subresource: resizeSubresource, spec: resources})
+	}
+	return requests
+}
+
+// containers returns the part of a pod's specification that changes containers, nil if no container
+// changes.
+func containers(pod *corev1.Pod, change func(name string) map[string]any) map[string]any {
+	spec := map[string]any{}
+	for field, list := range map[string][]corev1.Container{
+		"initContainers": pod.Spec.InitContainers, "containers": pod.Spec.Containers,
+	} {
+		var changed []any
+		for i := range list {
+			if fields := change(list[i].Name); fields != nil {
+				fields["name"] = list[i].Name
+				changed = append(changed, fields)
+			}
+		}
+		if changed != nil {
+			spec[field] = changed
+		}
+	}
+	if len(spec) == 0 {
+		return nil
+	}
+	return spec
+}
+
+// resourcesChange returns the new resources, with null for requests and limits that the container
+// has and must lose.
+func resourcesChange(pod *corev1.Pod, name string, wanted corev1.ResourceRequirements) map[string]any {
+	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	var current corev1.ResourceRequirements
+	if at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name }); at >= 0 {
+		current = all[at].Resources
+	}
+	list := func(before, after corev1.ResourceList) map[string]any {
+		changed := map[string]any{}
+		for resource := range before {
+			changed[string(resource)] = nil
+		}
+		for resource, quantity := range after {
+			changed[string(resource)] = quantity
+		}
+		return changed
+	}
+	return map[string]any{
+		"requests": list(current.Requests, wanted.Requests),
+		"limits":   list(current.Limits, wanted.Limits),
+	}
+}
+
+// controllerChange returns an element of the owner references in a strategic merge patch.
+func controllerChange(change workload.ControllerChange, set Set) any {
+	switch change {
+	case workload.Adopt:
+		return metav1.NewControllerRef(set.Object, set.Kind)
+	case workload.Release:
+		return map[string]any{"$patch": "delete", "uid": set.Object.GetUID()}
+	default:
+		return nil
+	}
+}
+
+// send sends a request and returns the pod's resource version after it.
+func (x *execution) send(ctx context.Context, pod *corev1.Pod, version string, part podRequest) (string, error) {
+	metadata := map[string]any{"uid": pod.UID, "resourceVersion": version}
+	for field, value := range part.metadata {
+		metadata[field] = value
+	}
+	patch := map[string]any{"metadata": metadata}
+	if part.spec != nil {
+		patch["spec"] = part.spec
+	}
+	if part.status != nil {
+		patch["status"] = part.status
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return "", fmt.Errorf("encode a patch: %w", err)
+	}
+	stored := &metav1.PartialObjectMetadata{ObjectMeta: nameOf(pod)}
+	stored.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	raw := client.RawPatch(types.StrategicMergePatchType, body)
+	if part.subresource == "" {
+		err = x.options.Client.Patch(ctx, stored, raw, client.FieldOwner(v1alpha1.FieldManager))
+	} else {
+		err = x.options.Client.SubResource(part.subresource).Patch(ctx, stored, raw, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	return stored.ResourceVersion, err
+}
+
+// update sets the owners, the labels and the annotations of a claim or a revision to those of the
+// object, and the fields, and returns the object's resource version after it. Labels and annotations
+// are never removed.
+func (x *execution) update(ctx context.Context, object client.Object, kind schema.GroupVersionKind, fields map[string]any) (string, error) {
+	metadata := map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "ownerReferences": object.GetOwnerReferences(),
+	}
+	if labels := object.GetLabels(); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if annotations := object.GetAnnotations(); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	fields["metadata"] = metadata
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return "", fmt.Errorf("encode a patch: %w", err)
+	}
+	stored := &metav1.PartialObjectMetadata{ObjectMeta: nameOf(object)}
+	stored.SetGroupVersionKind(kind)
+	err = x.options.Client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+	return stored.ResourceVersion, err
+}

@@ -1,0 +1,194 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+const (
+	// statusPause is the time between two writes of a status that only counts pods: while many pods
+	// become ready, the status follows with few writes.
+	statusPause = 200 * time.Millisecond
+	// recheck is when a set is reconciled again whose last writes the cache does not have.
+	recheck = 20 * time.Millisecond
+	// again is when a step is planned again whose writes cause an event, in case that the event was
+	// handled before.
+	again = 200 * time.Millisecond
+)
+
+// Wait returns when a set without a step is reconciled next: soon if the cache is too old for a step.
+// The events of pods report what was written to them, but there may be none for other objects.
+func (b *Base) Wait(request reconcile.Request) reconcile.Result {
+	if b.memory.isWaiting(request.NamespacedName) {
+		return reconcile.Result{RequeueAfter: recheck}
+	}
+	return reconcile.Result{}
+}
+
+// Execute executes the actions and remembers what was written.
+func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload.Actions) apply.Step {
+	if actions.Empty() {
+		return apply.Step{}
+	}
+	step := b.Executor.Execute(ctx, b.set(set), actions)
+	b.memory.wrote(client.ObjectKeyFromObject(set), set.GetUID(), &step)
+	logger := log.FromContext(ctx)
+	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,
+		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),
+		"outdated", step.Outdated, "incomplete", step.Incomplete)
+	for range len(step.Failures) + len(step.Errs) {
+		b.Metrics.Failed(b.Kind.Kind)
+	}
+	b.record(set, actions.Events, &step)
+	return step
+}
+
+// record records the events of a step that succeeded, or its first failure.
+func (b *Base) record(set client.Object, events []workload.Event, step *apply.Step) {
+	for i := range step.Failures {
+		failure, reason := &step.Failures[i], "FailedScale"
+		if failure.Update {
+			reason = "FailedUpdate"
+		}
+		b.Recorder.Eventf(set, corev1.EventTypeWarning, reason, "%s: %v", failure.Object, failure.Err)
+		return
+	}
+	if !step.Succeeded() {
+		return
+	}
+	for _, event := range events {
+		b.Recorder.Event(set, event.Type, event.Reason, event.Message)
+	}
+}
+
+// Finish writes the status if it changed, and returns when the set is reconciled next. Before and
+// after are pointers to the status that the step started from and to that after it.
+func (b *Base) Finish(
+	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, before, after any,
+) (reconcile.Result, error) {
+	switch {
+	case step.Ended:
+		return reconcile.Result{}, nil
+	case len(step.Errs) > 0:
+		return reconcile.Result{}, errors.Join(step.Errs...)
+	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
+		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
+	}
+	if !equality.Semantic.DeepEqual(before, after) {
+		if wait := b.postpone(set, step, before, after); wait > 0 {
+			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
+		}
+		if err := b.publish(ctx, set, after); err != nil {
+			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+				// The event of the change reconciles the set again.
+				return reconcile.Result{RequeueAfter: again}, nil
+			}
+			return reconcile.Result{}, err
+		}
+	}
+	if len(step.Failures) > 0 {
+		failure := &step.Failures[0]
+		return reconcile.Result{}, fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
+	}
+	return reconcile.Result{RequeueAfter: actions.RequeueAfter}, nil
+}
+
+// soon returns when a step that was interrupted continues: at once after its budget, and when the
+// cache has changed after a conflict.
+func (b *Base) soon(step *apply.Step) time.Duration {
+	if step.Incomplete && !step.Outdated {
+		return time.Millisecond
+	}
+	return again
+}
+
+// sooner returns the shorter of two times, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// postpone returns the time until the status must be written, zero if now. After writes to pods,
+// their events plan the next step, which knows more. Conditions and revisions are written at once.
+func (b *Base) postpone(set client.Object, step *apply.Step, before, after any) time.Duration {
+	if len(step.Failures) > 0 {
+		return 0
+	}
+	if step.Pods != "" || len(step.Deleted) > 0 {
+		return again
+	}
+	pause := statusPause - b.memory.sincePublished(client.ObjectKeyFromObject(set), set.GetUID(), b.Now())
+	return max(0, pause)
+}
+
+// publish writes the status.
+func (b *Base) publish(ctx context.Context, set client.Object, status any) error {
+	body, err := json.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	stored, ok := set.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copy the set: got no object")
+	}
+	patch, err := statusPatch(set, body)
+	if err != nil {
+		return err
+	}
+	err = b.Client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	b.Metrics.StatusWritten(b.Kind.Kind)
+	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion(), b.Now())
+	return nil
+}
+
+// statusPatch returns a merge patch that replaces the status: fields that the new one does not have
+// are null.
+func statusPatch(set client.Object, status []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(status, &fields); err != nil {
+		return nil, fmt.Errorf("decode the status: %w", err)
+	}
+	whole, err := json.Marshal(set)
+	if err != nil {
+		return nil, fmt.Errorf("encode the set: %w", err)
+	}
+	var old struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(whole, &old); err != nil {
+		return nil, fmt.Errorf("decode the set: %w", err)
+	}
+	for field := range old.Status {
+		if _, kept := fields[field]; !kept {
+			fields[field] = nil
+		}
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": set.GetResourceVersion()},
+		"status":   fields,
+	})
+}

@@ -1,0 +1,184 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+// memory remembers what the process wrote for each set until the cache has it. At the start of the
+// process it is empty: what a crashed process wrote is found in the cache, or by its name. It is
+// safe for concurrent use.
+type memory struct {
+	mu   sync.Mutex
+	sets map[types.NamespacedName]*remembered
+}
+
+// remembered is what is remembered about a set.
+type remembered struct {
+	uid types.UID
+	// set, pods, claims and revisions are the highest resource versions that were written, empty if
+	// the cache has them.
+	set, pods, claims, revisions string
+	// deleted are the pods that were deleted, and that the cache does not show as terminating yet.
+	deleted map[types.UID]bool
+	// waiting is set if the last reconcile found an old cache.
+	waiting bool
+	// taken are names of pods that belong to others.
+	taken map[string]bool
+	// planned is when the last step was planned, and pods the number of pods then. published is when
+	// the status was written last.
+	planned, published time.Time
+	size               int
+}
+
+func newMemory() *memory { return &memory{sets: make(map[types.NamespacedName]*remembered)} }
+
+// of requires the lock. It forgets what belongs to an earlier set with the same name.
+func (m *memory) of(key types.NamespacedName, uid types.UID) *remembered {
+	r := m.sets[key]
+	if r == nil || r.uid != uid {
+		r = &remembered{uid: uid}
+		m.sets[key] = r
+	}
+	return r
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, key)
+}
+
+// versions are the resource versions of the stores.
+type versions struct{ set, pods, claims, revisions string }
+
+// caughtUp reports whether the cache has everything that was written for the set. The pods are those
+// of the set in the cache. Otherwise the events of the pods report it.
+func (m *memory) caughtUp(key types.NamespacedName, uid types.UID, cached versions, pods []*corev1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.waiting = false
+	for _, each := range []struct {
+		wrote  *string
+		cached string
+	}{{&r.set, cached.set}, {&r.pods, cached.pods}, {&r.claims, cached.claims}, {&r.revisions, cached.revisions}} {
+		if older(each.cached, *each.wrote) {
+			r.waiting = true
+		} else {
+			*each.wrote = ""
+		}
+	}
+	if len(r.deleted) > 0 {
+		unseen := make(map[types.UID]bool)
+		for _, pod := range pods {
+			if r.deleted[pod.UID] && !workload.Terminating(pod) {
+				unseen[pod.UID] = true
+			}
+		}
+		r.deleted, r.waiting = unseen, r.waiting || len(unseen) > 0
+	}
+	return !r.waiting
+}
+
+// older reports whether the cache is older than a write.
+func older(cached, wrote string) bool {
+	if wrote == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached, wrote)
+	return err == nil && order < 0
+}
+
+// isWaiting reports whether the last reconcile of the set found an old cache.
+func (m *memory) isWaiting(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	return r != nil && r.waiting
+}
+
+// wrote remembers the writes of a step.
+func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	for _, each := range []struct {
+		highest *string
+		version string
+	}{{&r.pods, step.Pods}, {&r.claims, step.Claims}, {&r.revisions, step.Revisions}} {
+		if each.version != "" && (*each.highest == "" || older(*each.highest, each.version)) {
+			*each.highest = each.version
+		}
+	}
+	for _, uid := range step.Deleted {
+		if r.deleted == nil {
+			r.deleted = make(map[types.UID]bool)
+		}
+		r.deleted[uid] = true
+	}
+	for _, name := range step.Taken {
+		if r.taken == nil {
+			r.taken = make(map[string]bool)
+		}
+		r.taken[name] = true
+	}
+}
+
+// takenNames returns names of pods that the set must not use.
+func (m *memory) takenNames(key types.NamespacedName, uid types.UID) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.of(key, uid).taken
+}
+
+// published remembers the resource version of the set after a write of its status.
+func (m *memory) published(key types.NamespacedName, uid types.UID, version string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.set, r.published = version, now
+}
+
+// sincePublished returns the time since the status was written last.
+func (m *memory) sincePublished(key types.NamespacedName, uid types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.Sub(m.of(key, uid).published)
+}
+
+// planned remembers that a step for so many pods is planned now.
+func (m *memory) planned(key types.NamespacedName, uid types.UID, pods int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.planned, r.size = now, pods
+}
+
+// The pause between two steps of a set grows with its size, because the time that a step takes does:
+// a burst of events of many pods causes few steps. The first event after a pause is handled at once.
+const (
+	pausePerPod = 30 * time.Microsecond
+	longest     = 100 * time.Millisecond
+)
+
+// pause returns the time until the next step of the set may be planned.
+func (m *memory) pause(key types.NamespacedName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	if r == nil {
+		return 0
+	}
+	return max(0, min(time.Duration(r.size)*pausePerPod, longest)-now.Sub(r.planned))
+}

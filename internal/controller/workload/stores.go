@@ -1,0 +1,134 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Store is an informer of the cache.
+type Store interface {
+	// GetIndexer returns the objects.
+	GetIndexer() toolscache.Indexer
+}
+
+// Stores are the informers that the controllers read from. Their objects must not be modified.
+type Stores struct {
+	// Sets are the sets of the kind, indexed by namespace.
+	Sets Store
+	// Pods have the indexers PodIndexers, Claims and Revisions have Indexers.
+	Pods, Claims, Revisions Store
+	// Markers are the PodProbeMarkers, indexed by namespace. It is nil if the API server does not
+	// serve them.
+	Markers Store
+	// Nodes are the metadata of nodes, nil if the kind does not need them.
+	Nodes Store
+}
+
+// The names of the indexes.
+const (
+	controllerIndex = "controller"
+	ownerIndex      = "owner"
+	nameIndex       = "name"
+)
+
+// orphans is the value in controllerIndex of the objects of a namespace without a controller.
+func orphans(namespace string) string { return "orphans of " + namespace }
+
+// byController indexes by the UID of the controller.
+func byController(object any) ([]string, error) {
+	each, err := accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	if controller := metav1.GetControllerOfNoCopy(each); controller != nil {
+		return []string{string(controller.UID)}, nil
+	}
+	return []string{orphans(each.GetNamespace())}, nil
+}
+
+// byOwner indexes by the UIDs of all owners.
+func byOwner(object any) ([]string, error) {
+	each, err := accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	var owners []string
+	for _, owner := range each.GetOwnerReferences() {
+		owners = append(owners, string(owner.UID))
+	}
+	return owners, nil
+}
+
+// byName indexes by the name up to the last dash.
+func byName(object any) ([]string, error) {
+	each, err := accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	if dash := strings.LastIndexByte(each.GetName(), '-'); dash > 0 {
+		return []string{nameKey(each.GetNamespace(), each.GetName()[:dash])}, nil
+	}
+	return nil, nil
+}
+
+func nameKey(namespace, prefix string) string { return namespace + "/" + prefix }
+
+func accessor(object any) (metav1.Object, error) {
+	each, ok := object.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("index %T: no metadata", object)
+	}
+	return each, nil
+}
+
+// PodIndexers returns the indexers of the pods.
+func PodIndexers() toolscache.Indexers { return toolscache.Indexers{controllerIndex: byController} }
+
+// RevisionIndexers returns the indexers of the revisions.
+func RevisionIndexers() toolscache.Indexers {
+	return toolscache.Indexers{controllerIndex: byController, nameIndex: byName}
+}
+
+// ClaimIndexers returns the indexers of the claims.
+func ClaimIndexers() toolscache.Indexers {
+	return toolscache.Indexers{ownerIndex: byOwner, nameIndex: byName}
+}
+
+// list returns the objects with a value in an index.
+func list[T any](store Store, index, value string) ([]T, error) {
+	found, err := store.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s in index %s: %w", value, index, err)
+	}
+	objects := make([]T, 0, len(found))
+	for _, object := range found {
+		if typed, ok := object.(T); ok {
+			objects = append(objects, typed)
+		}
+	}
+	return objects, nil
+}
+
+// get returns the object with the name, or nil.
+func get(store Store, key types.NamespacedName) (client.Object, error) {
+	found, exists, err := store.GetIndexer().GetByKey(key.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	object, ok := found.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("the cache has a %T, want an object", found)
+	}
+	return object, nil
+}
+
+// version returns the resource version of a store.
+func version(store Store) string { return store.GetIndexer().LastStoreSyncResourceVersion() }

@@ -1,0 +1,110 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/controller/cloneset"
+	"github.com/seamark-dev/seamark/internal/controller/statefulset"
+	"github.com/seamark-dev/seamark/internal/controller/workload"
+	metrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
+	"github.com/seamark-dev/seamark/internal/startup"
+)
+
+const (
+	// parallel is the maximum number of requests of one step at a time.
+	parallel = 32
+	// budget is the time after which a step starts no more requests.
+	budget = time.Second
+	// requestTimeout limits each write: the connection may hang.
+	requestTimeout = 10 * time.Second
+)
+
+// addControllers adds the enabled controllers, the guard and the metrics.
+func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager) error {
+	enabled := w.options.Controllers
+	withMarkers, err := servesMarkers(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if !withMarkers {
+		w.options.Logger.Info("Not watching PodProbeMarkers because the API server does not serve them: " +
+			"restart the program after their CRD has been installed")
+	}
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled)
+	if err != nil {
+		return err
+	}
+	recorder, err := startup.AddRecorder(w.config, mgr, Name)
+	if err != nil {
+		return err
+	}
+	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind)
+	shared := workload.Options{
+		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
+		Executor: apply.NewWorkload(apply.WorkloadOptions{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
+			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote,
+		}),
+	}
+	guard := &guard{
+		live: mgr.GetAPIReader(), gates: map[string]*workload.Gate{}, metrics: counters, recorder: recorder,
+		log: w.options.Logger, now: time.Now,
+	}
+	census := &census{leads: mgr.Elected()}
+	// options returns the options of a controller, whose sets get an informer.
+	options := func(kind string, object client.Object) (workload.Options, error) {
+		own := shared
+		own.Gate = &workload.Gate{}
+		guard.gates[kind] = own.Gate
+		var err error
+		own.Stores.Sets, err = newStore(ctx, mgr.GetCache(), object, nil)
+		return own, err
+	}
+	if *enabled.CloneSet.Enabled {
+		own, err := options(cloneset.Kind().Kind, &v1alpha1.CloneSet{})
+		if err != nil {
+			return err
+		}
+		census.cloneSets = own.Stores.Sets
+		if err := cloneset.New(own).Add(mgr, mgr.GetCache(), int(enabled.CloneSet.Concurrency)); err != nil {
+			return err
+		}
+	}
+	if *enabled.StatefulSet.Enabled {
+		own, err := options(statefulset.Kind().Kind, &v1beta1.StatefulSet{})
+		if err != nil {
+			return err
+		}
+		census.statefulSets = own.Stores.Sets
+		if err := statefulset.New(own).Add(mgr, mgr.GetCache(), int(enabled.StatefulSet.Concurrency)); err != nil {
+			return err
+		}
+	}
+	counters.Watch(w.options.Version, census.count)
+	if err := mgr.Add(guard); err != nil {
+		return fmt.Errorf("add the guard: %w", err)
+	}
+	return nil
+}
+
+// servesMarkers reports whether the API server serves PodProbeMarkers, which are optional.
+func servesMarkers(mapper meta.RESTMapper) (bool, error) {
+	kind := v1alpha1.GroupVersion().WithKind("PodProbeMarker")
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil || meta.IsNoMatchError(err) {
+		return err == nil, nil
+	}
+	return false, fmt.Errorf("discover podprobemarkers: %w", err)
+}

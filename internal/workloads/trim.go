@@ -1,0 +1,149 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// trimmer returns the transformation of a cache that keeps what trim returns.
+func trimmer[T any](trim func(T) T) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		typed, ok := object.(T)
+		if !ok {
+			return nil, fmt.Errorf("cache a %T: want a %T", object, typed)
+		}
+		return trim(typed), nil
+	}
+}
+
+// keptAnnotations are the prefixes of the annotations of pods that planners read.
+func keptAnnotations() []string {
+	return []string{"apps.kruise.io/", "lifecycle.apps.kruise.io/", "seamark.dev/", "controller.kubernetes.io/"}
+}
+
+// isOurs reports whether the object has no controller, or a set of this program.
+func isOurs(object metav1.Object, kinds []schema.GroupKind) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller == nil {
+		return true
+	}
+	group, _, _ := strings.Cut(controller.APIVersion, "/")
+	return slices.Contains(kinds, schema.GroupKind{Group: group, Kind: controller.Kind})
+}
+
+// trimPod returns a pod with only the fields that the planners and the executor read. Of a pod that
+// another controller owns it keeps what identifies it.
+func trimPod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
+	return func(pod *corev1.Pod) *corev1.Pod {
+		kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			OwnerReferences: pod.OwnerReferences,
+		}}
+		if !isOurs(pod, kinds) {
+			return kept
+		}
+		kept.Labels, kept.Finalizers = pod.Labels, pod.Finalizers
+		kept.Annotations = trimAnnotations(pod.Annotations)
+		kept.CreationTimestamp, kept.DeletionTimestamp = pod.CreationTimestamp, pod.DeletionTimestamp
+		kept.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
+		kept.Spec = corev1.PodSpec{
+			NodeName:       pod.Spec.NodeName,
+			ReadinessGates: pod.Spec.ReadinessGates,
+			Containers:     trimContainers(pod.Spec.Containers),
+			InitContainers: trimContainers(pod.Spec.InitContainers),
+			Volumes:        trimVolumes(pod.Spec.Volumes),
+		}
+		kept.Status = corev1.PodStatus{
+			Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime,
+			Conditions:            pod.Status.Conditions,
+			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
+			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
+		}
+		return kept
+	}
+}
+
+func trimAnnotations(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	for key, value := range annotations {
+		if !slices.ContainsFunc(keptAnnotations(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			continue
+		}
+		if kept == nil {
+			kept = make(map[string]string)
+		}
+		kept[key] = value
+	}
+	return kept
+}
+
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return nil
+	}
+	kept := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+	}
+	return kept
+}
+
+func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	if len(statuses) == 0 {
+		return nil
+	}
+	kept := make([]corev1.ContainerStatus, len(statuses))
+	for i := range statuses {
+		s := &statuses[i]
+		kept[i] = corev1.ContainerStatus{
+			Name: s.Name, Image: s.Image, ImageID: s.ImageID, Ready: s.Ready, Started: s.Started,
+			RestartCount: s.RestartCount, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
+		}
+	}
+	return kept
+}
+
+// trimVolumes keeps the volumes of claims.
+func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		if claim := volumes[i].PersistentVolumeClaim; claim != nil {
+			kept = append(kept, corev1.Volume{
+				Name: volumes[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim},
+			})
+		}
+	}
+	return kept
+}
+
+// trimRevision drops the content of the revisions of other controllers. Revisions of sets are
+// updated as a whole.
+func trimRevision(kinds []schema.GroupKind) func(*appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	return func(revision *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+		revision.ManagedFields = nil
+		if isOurs(revision, kinds) {
+			return revision
+		}
+		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+			Name: revision.Name, Namespace: revision.Namespace, UID: revision.UID,
+			ResourceVersion: revision.ResourceVersion, OwnerReferences: revision.OwnerReferences,
+		}}
+	}
+}
+
+// trimNode keeps the labels of a node.
+func trimNode(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	node.ManagedFields, node.Annotations, node.OwnerReferences = nil, nil, nil
+	return node
+}
