@@ -29,7 +29,8 @@ func (p *planner) scaleOut(surge int) ([]*corev1.Pod, error) {
 			continue
 		}
 		total++
-		if !m.available {
+		// A pod that waits for the hook inPlaceUpdate still serves, and may wait for the new pods.
+		if !m.available && !(m.ready && m.state == pub.LifecycleStatePreparingUpdate) {
 			unavailable++
 		}
 		if !m.updated && !m.leaving() {

@@ -91,19 +91,25 @@ func (p *planner) updateSurge() int {
 	return min(p.maxSurge, p.toUpdate(), p.updatable())
 }
 
-// updatable returns how many pods of old revisions can be updated: with InPlaceOnly, those that can be
-// updated in place, otherwise all.
+// updatable returns how many pods of old revisions can be updated, up to maxSurge: with InPlaceOnly,
+// those that can be updated in place.
 func (p *planner) updatable() int {
-	return p.count(func(m *member) bool {
+	if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		return p.maxSurge
+	}
+	n := 0
+	for _, m := range p.members {
 		if m.leaving() || m.updated {
-			return false
+			continue
 		}
-		if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-			return true
+		if change, _, err := p.decide(m); change != nil || err != nil {
+			n++
 		}
-		change, _, err := p.decide(m)
-		return change != nil || err != nil
-	})
+		if n == p.maxSurge {
+			break
+		}
+	}
+	return n
 }
 
 // toUpdate returns how many pods still must be updated: both the old pods exceed the partition and the

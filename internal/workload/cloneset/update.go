@@ -25,35 +25,44 @@ func (m *member) started() bool { return m.state != pub.LifecycleStateNormal }
 // update starts and continues the update of old pods, in order: as many as the partition requires and
 // maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.
 func (p *planner) update() error {
+	n := p.toUpdate()
 	if p.Set.Spec.UpdateStrategy.Paused {
-		return nil
+		n = 0
 	}
 	candidates := p.updateOrder()
-	n := min(p.toUpdate(), len(candidates))
-	for _, m := range candidates[n:] {
-		if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
-			p.enter(m, pub.LifecycleStateNormal) // The partition has been raised.
-		}
-	}
-	if n == 0 {
-		return nil
-	}
 	wait := p.wait(candidates)
-	if wait > 0 && !candidates[n-1].started() {
-		p.after(wait)
-	}
-	for _, m := range candidates[:n] {
-		if wait > 0 && !m.started() {
-			break
-		}
-		if m.patch != nil {
+	blocked := false
+	for _, m := range candidates {
+		switch {
+		case n <= 0:
+			p.cancel(m)
+			continue
+		case wait > 0 && !m.started():
+			p.after(wait)
+			return nil
+		case m.patch != nil || blocked && m.ready && !m.started():
+			n--
 			continue
 		}
-		if err := p.updatePod(m); err != nil {
+		possible, err := p.updatePod(m, &blocked)
+		if err != nil {
 			return err
+		}
+		if possible {
+			n--
+		} else {
+			p.cancel(m)
 		}
 	}
 	return nil
+}
+
+// cancel returns a pod that waits for the hook inPlaceUpdate if it is not to be updated any more,
+// because the update is paused, the partition has been raised, or the template permits no update.
+func (p *planner) cancel(m *member) {
+	if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
+		p.enter(m, lifecycle.AfterUpdate(p.Set.Spec.Lifecycle, m.pod))
+	}
 }
 
 // updateOrder returns the pods that do not have the update revision and remain in the set.
@@ -97,23 +106,30 @@ func (p *planner) wait(candidates []*member) time.Duration {
 	return order.Wait(pods, p.Set.Spec.UpdateStrategy.PriorityStrategy, p.Markers, p.Now)
 }
 
-// updatePod takes the next step of the pod's update, unless maxUnavailable does not permit it.
-func (p *planner) updatePod(m *member) error {
-	var change *inplace.Change
+// updatePod takes the next step of the pod's update, unless maxUnavailable does not permit it, which
+// it records in blocked. It returns false if the pod cannot be updated at all.
+func (p *planner) updatePod(m *member, blocked *bool) (bool, error) {
 	kind := p.Set.Spec.UpdateStrategy.Type
-	if kind != v1alpha1.RecreateCloneSetUpdateStrategyType && kind != "" {
+	only := kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+	if p.blocked(m) && !only {
+		*blocked = *blocked || !m.started()
+		return true, nil
+	}
+	var change *inplace.Change
+	if only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType {
 		var why string
 		var err error
 		if change, why, err = p.decide(m); err != nil {
-			return err
+			return false, err
 		}
-		if change == nil && kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		if change == nil && only {
 			p.cannot(m, why)
-			return nil
+			return false, nil
 		}
 	}
 	switch {
 	case p.blocked(m):
+		*blocked = *blocked || !m.started()
 	case change == nil:
 		p.remove(m, ReasonUpdate, true)
 	case lifecycle.Held(p.inPlaceUpdate(), m.pod) && m.state != pub.LifecycleStateUpdating:
@@ -123,7 +139,7 @@ func (p *planner) updatePod(m *member) error {
 	default:
 		p.startInPlace(m, change)
 	}
-	return nil
+	return true, nil
 }
 
 // startInPlace starts the update of the pod in place.
