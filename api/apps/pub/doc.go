@@ -5,4 +5,5 @@
 // lifecycle hooks, in-place updates and the order of updates.
 //
 // +kubebuilder:object:generate=true
+// +groupName=apps.kruise.io
 package pub

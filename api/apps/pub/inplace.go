@@ -22,17 +22,6 @@ const (
 	InPlaceUpdateGraceKey = "apps.kruise.io/inplace-update-grace"
 )
 
-// InPlaceUpdateStrategy contains the parameters of in-place updates.
-type InPlaceUpdateStrategy struct {
-	// gracePeriodSeconds is the time in seconds between marking a pod not ready and changing its
-	// containers, 0 to 3600.
-	// +optional
-	// +kubebuilder:default=0
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=3600
-	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
-}
-
 // InPlaceUpdateState is the state of the last in-place update of a pod, in its annotation
 // InPlaceUpdateStateKey. An update that OpenKruise started can be continued from it.
 type InPlaceUpdateState struct {
