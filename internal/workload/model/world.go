@@ -49,6 +49,11 @@ type Config struct {
 	Chaos, Rounds int
 	// Faults are chosen by the seed if nil.
 	Faults *Faults
+	// Pace is the mean time between two events of the first phase. 0 means 2 s.
+	Pace time.Duration
+	// Program is what runs in the pods and what watches it: it reacts to every event at once. It may be
+	// nil.
+	Program func(w *World)
 	// HookLabel and HookFinalizer are removed by a handler when the lifecycle state of a pod is
 	// PreparingDelete or PreparingUpdate, and set when it is Updated or Normal. Empty means none.
 	HookLabel, HookFinalizer string
@@ -108,6 +113,9 @@ func Run(seed uint64, config Config) error {
 	if config.Chaos == 0 {
 		config.Chaos = 250
 	}
+	if config.Pace == 0 {
+		config.Pace = 2 * time.Second
+	}
 	if config.Rounds == 0 {
 		config.Rounds = 400
 	}
@@ -143,7 +151,8 @@ func (w *World) play() {
 
 // event lets one thing happen.
 func (w *World) event() {
-	w.pass(time.Duration(w.Rand.ExpFloat64() * float64(2*time.Second)))
+	w.pass(time.Duration(w.Rand.ExpFloat64() * float64(w.config.Pace)))
+	w.program()
 	w.elect()
 	switch n := w.Rand.IntN(100); {
 	case n < 35:
@@ -171,6 +180,7 @@ func (w *World) between(l *leader) {
 	w.nested = true
 	defer func() { w.nested = false }()
 	for range 1 + w.Rand.IntN(3) {
+		w.program()
 		switch w.Rand.IntN(4) {
 		case 0:
 			w.kubelet()
@@ -202,6 +212,12 @@ func (w *World) elect() {
 			}
 			return 0
 		}))
+	}
+}
+
+func (w *World) program() {
+	if w.config.Program != nil {
+		w.config.Program(w)
 	}
 }
 
@@ -238,6 +254,7 @@ func (w *World) settle() {
 		w.elect()
 		l, version := w.active[0], w.store.version
 		w.pass(time.Duration(w.Rand.IntN(10)) * time.Second)
+		w.program()
 		l.dirty = l.cache.catchUp() || l.dirty
 		if l.dirty || !l.wake.IsZero() && !w.store.now.Before(l.wake) {
 			l.step()
@@ -283,6 +300,9 @@ func (w *World) trace(format string, args ...any) {
 		w.lines = slices.Clone(w.lines[keep:])
 	}
 }
+
+// Now returns the time of the run.
+func (w *World) Now() time.Time { return w.store.now }
 
 // State returns the true state.
 func (w *World) State() *State { return w.store.state() }
