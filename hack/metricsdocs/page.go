@@ -12,14 +12,15 @@ import (
 // introduction is the text above the tables.
 const introduction = `# Metrics
 
-Both programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager on port
-8080, every agent on port 18357 of its node. No label contains the name or UID of a pod, so the
-number of series grows with nodes and markers, but not with pods. An agent has about 250 series,
+The programs serve their metrics at ` + "`/metrics`" + ` in Prometheus' text format: every manager and every
+pod of ` + "`seamark-workloads`" + ` on port 8080, every agent on port 18357 of its node. No label contains the
+name or UID of a pod or of a set, so the number of series grows with nodes and markers, but not with
+pods and sets. An agent has about 250 series,
 including those of its runtime. The leading manager has one series per node with a plan, four per
 probe of a marker, and about 600 others.
 
-Only the leader exports values that the manager reads from its caches at a scrape, as the help texts
-state. Queries need not know which manager leads: ` + "`sum`" + ` and ` + "`max`" + ` give the same result.
+Only the leader exports values that a program reads from its caches at a scrape, as the help texts
+state. Queries need not know which pod leads: ` + "`sum`" + ` and ` + "`max`" + ` give the same result.
 
 ` + "`seamark_agent_info`" + ` contains the node of an agent. To add the node to another metric of the agent:
 
@@ -41,7 +42,7 @@ Without the operator, scrape the port ` + "`metrics`" + ` of the pods with the l
 ` + "`app.kubernetes.io/name=seamark`" + `. Set ` + "`honor_labels: true`" + `, because the label ` + "`namespace`" + ` is the
 namespace of a marker. Use ` + "`charts/seamark/files/alerts/seamark.yaml`" + ` as a rule file, and import
 ` + "`charts/seamark/files/dashboards/seamark.json`" + ` into Grafana. Each alert has a
-[runbook](runbooks/README.md). The alerts require that both programs are scraped: an agent that is
+[runbook](runbooks/README.md). The alerts require that all programs are scraped: an agent that is
 not scraped counts as missing. They apply to one cluster: the Prometheus of each cluster must
 evaluate them.
 
@@ -60,18 +61,20 @@ const processIntroduction = `
 Metrics of the Go runtime and the process:
 `
 
+// workloadsIntroduction is the text above the metrics of the process of seamark-workloads.
+const workloadsIntroduction = `
+The metrics of the manager's libraries exist for this program, too. The labels ` + "`controller`" + ` and
+` + "`name`" + ` are ` + "`cloneset`" + ` and ` + "`statefulset`" + `. Metrics of the Go runtime and the process:
+`
+
 // page returns the reference as Markdown.
 func page(programs []Program) string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	for i, program := range programs {
+	for _, program := range programs {
 		fmt.Fprintf(&b, "\n## %s\n\n", program.Name)
 		table(&b, program.Own)
-		if i == 0 {
-			b.WriteString(librariesIntroduction)
-		} else {
-			b.WriteString(processIntroduction)
-		}
+		b.WriteString(program.Introduction)
 		b.WriteString("\n")
 		table(&b, program.Others)
 	}

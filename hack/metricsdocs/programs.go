@@ -23,6 +23,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	managermetrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+	workloadsmetrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -35,6 +36,8 @@ type Program struct {
 	Own []Metric `json:"own"`
 	// Others are metrics of libraries that help to operate Seamark, by name.
 	Others []Metric `json:"others"`
+	// Introduction is the text above the metrics of libraries.
+	Introduction string `json:"-"`
 }
 
 // Metric describes a metric.
@@ -57,7 +60,7 @@ type Label struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// programs returns the manager and the agent.
+// programs returns the manager, the agent and the program of the workloads.
 func programs() ([]Program, error) {
 	registry, err := managerRegistry()
 	if err != nil {
@@ -71,11 +74,16 @@ func programs() ([]Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	workloads, err := registryMetrics(workloadsRegistry())
+	if err != nil {
+		return nil, err
+	}
 	libraries := append(libraryMetrics(), processMetrics()...)
 	slices.SortFunc(libraries, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return []Program{
-		{Name: "seamark-manager", Own: manager, Others: libraries},
-		{Name: "seamark-agent", Own: agent, Others: processMetrics()},
+		{Name: "seamark-manager", Own: manager, Others: libraries, Introduction: librariesIntroduction},
+		{Name: "seamark-agent", Own: agent, Others: processMetrics(), Introduction: processIntroduction},
+		{Name: "seamark-workloads", Own: workloads, Others: processMetrics(), Introduction: workloadsIntroduction},
 	}, nil
 }
 
@@ -139,6 +147,31 @@ func managerRegistry() (*prometheus.Registry, error) {
 	return registry, nil
 }
 
+// workloadsRegistry returns a registry with the metrics of a seamark-workloads that leads.
+func workloadsRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	kinds := []string{"CloneSet", "StatefulSet"}
+	m := workloadsmetrics.New(registry, kinds...)
+	m.Watch("v0", func() map[string][]workloadsmetrics.Count {
+		counts := map[string][]workloadsmetrics.Count{}
+		for _, kind := range kinds {
+			counts[kind] = nil
+		}
+		return counts
+	})
+	for object, operations := range map[string][]string{
+		"pod":                   {"adopt", "create", "delete", "patch"},
+		"persistentvolumeclaim": {"create", "delete", "update"},
+		"controllerrevision":    {"create", "delete", "update"},
+	} {
+		for _, operation := range operations {
+			// The planners define the reasons.
+			m.Wrote(object, operation, "")
+		}
+	}
+	return registry
+}
+
 // unbounded returns the labels whose values are names of objects or versions.
 func unbounded() []string {
 	return []string{"namespace", "marker", "probe", "node", "version"}
@@ -153,7 +186,9 @@ func metricOf(family *dto.MetricFamily) Metric {
 			if values[pair.GetName()] == nil {
 				values[pair.GetName()] = map[string]bool{}
 			}
-			values[pair.GetName()][pair.GetValue()] = true
+			if pair.GetValue() != "" {
+				values[pair.GetName()][pair.GetValue()] = true
+			}
 		}
 		m.Buckets = m.Buckets[:0]
 		for _, bucket := range series.GetHistogram().GetBucket() {
@@ -162,7 +197,7 @@ func metricOf(family *dto.MetricFamily) Metric {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		label := Label{Name: name}
-		if !slices.Contains(unbounded(), name) {
+		if !slices.Contains(unbounded(), name) && len(values[name]) > 0 {
 			label.Values = slices.Sorted(maps.Keys(values[name]))
 		}
 		m.Labels = append(m.Labels, label)
