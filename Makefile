@@ -298,12 +298,12 @@ BENCH_ARGS ?=
 
 .PHONY: bench
 bench: build ## Measure costs and latencies as ratios to floors of the same run, and write docs/performance.md.
-	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	@$(CLUSTER) build --only etcd,kube-apiserver,kube-controller-manager --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . $(BENCH_ARGS)
 
 .PHONY: test-bench
 test-bench: build ## Run the measures of make bench with small sizes, and check that each produces its values.
-	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	@$(CLUSTER) build --only etcd,kube-apiserver,kube-controller-manager --dir "$(CLUSTER_DIR)"
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . -quick
 
 # $(call FUZZ,command,limit) runs each fuzz target in the folders that the command prints, for a time or a number of runs.

@@ -29,12 +29,13 @@ import (
 	"github.com/seamark-dev/seamark/test/bench/nodeload"
 	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/bench/reports"
+	"github.com/seamark-dev/seamark/test/bench/workloads"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // measures returns all measures in the order of the page.
 func measures() []harness.Measure {
-	return slices.Concat(reports.Measures(), manager.Measures(), agent.Measures(), code.Measures())
+	return slices.Concat(reports.Measures(), manager.Measures(), workloads.Measures(), agent.Measures(), code.Measures())
 }
 
 type options struct {

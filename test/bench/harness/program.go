@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // Program is a running program of Seamark.
@@ -66,20 +68,72 @@ func (s *Server) Agent(ctx context.Context, node, socket string, args ...string)
 	}, args...)...)
 }
 
+// Workloads starts seamark-workloads with the rights of its service account, as the only replica. It
+// stops when the measure ends, unless Stop was called.
+func (s *Server) Workloads(ctx context.Context, args ...string) (*Program, error) {
+	config, err := s.account(ctx, workloadsAccount, "config/workloads")
+	if err != nil {
+		return nil, err
+	}
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return s.run.start("seamark-workloads", config, append([]string{
+		"--leader-elect=false", "--health-probe-bind-address=" + health,
+	}, args...)...)
+}
+
+// ControllerManager starts kube-controller-manager, the peer of seamark-workloads, with the named
+// controllers only and without a client-side rate limit. The error is ErrSkipped if the folder of the
+// API server's program does not have it.
+func (s *Server) ControllerManager(ctx context.Context, controllers string, args ...string) (*Program, error) {
+	const name = "kube-controller-manager"
+	bin, err := env.Binaries()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(bin, name)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%w: find %s: %w", ErrSkipped, name, err)
+	}
+	config, err := s.account(ctx, peerAccount, "")
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("find free port: %w", err)
+	}
+	p, kubeconfig, err := s.run.program(name, config)
+	if err != nil {
+		return nil, err
+	}
+	p.command = exec.Command(path, append([]string{ //nolint:gosec // It is built from the sources of Kubernetes.
+		"--kubeconfig=" + kubeconfig, "--controllers=" + controllers, "--leader-elect=false",
+		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Dir(kubeconfig),
+		"--kube-api-qps=100000", "--kube-api-burst=100000",
+	}, args...)...)
+	if err := p.run(); err != nil {
+		return nil, err
+	}
+	s.run.OnEnd(p.Stop)
+	return p, nil
+}
+
 func (r *Run) start(name string, config *rest.Config, args ...string) (*Program, error) {
 	path, err := r.Program(name)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(r.Dir, name+"-")
+	p, kubeconfig, err := r.program(name, config)
 	if err != nil {
-		return nil, fmt.Errorf("create folder: %w", err)
+		return nil, err
 	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(toKubeconfig(config), kubeconfig); err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
-	}
-	p := &Program{name: name, Log: filepath.Join(dir, "log")}
 	for _, address := range []*string{&p.Metrics, &p.Profiles} {
 		if *address, err = freeAddress(); err != nil {
 			return nil, err
@@ -93,6 +147,19 @@ func (r *Run) start(name string, config *rest.Config, args ...string) (*Program,
 	}
 	r.OnEnd(p.Stop)
 	return p, nil
+}
+
+// program creates the folder of a program, with its kubeconfig.
+func (r *Run) program(name string, config *rest.Config) (p *Program, kubeconfig string, err error) {
+	dir, err := os.MkdirTemp(r.Dir, name+"-")
+	if err != nil {
+		return nil, "", fmt.Errorf("create folder: %w", err)
+	}
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(toKubeconfig(config), kubeconfig); err != nil {
+		return nil, "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return &Program{name: name, Log: filepath.Join(dir, "log")}, kubeconfig, nil
 }
 
 // run starts the command. Stop ends it, and not a context, so that it can write its last report.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,10 @@ import (
 const (
 	managerAccount = "seamark-manager"
 	agentAccount   = "seamark-agent"
+	// workloadsAccount exists in measures of workloads only.
+	workloadsAccount = "seamark-workloads"
+	// peerAccount is that of Kubernetes' own controllers, with all rights.
+	peerAccount = "controller-manager"
 )
 
 // Server is an API server with etcd, with Seamark's CRDs, rights and policies installed.
@@ -38,8 +43,8 @@ type Server struct {
 }
 
 // Server starts an API server that stops when the measure ends.
-func (r *Run) Server(ctx context.Context) (*Server, error) {
-	e, err := env.New()
+func (r *Run) Server(ctx context.Context, options ...env.Option) (*Server, error) {
+	e, err := env.New(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +61,46 @@ func (r *Run) Server(ctx context.Context) (*Server, error) {
 		}
 	}
 	for _, folder := range []string{"config/rbac", "config/policies"} {
-		objects, err := env.ReadManifests(folder)
-		if err != nil {
+		if err := s.install(ctx, folder); err != nil {
 			return nil, err
-		}
-		for _, o := range objects {
-			if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, o)); err != nil {
-				return nil, fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
-			}
 		}
 	}
 	return s, nil
+}
+
+// install creates the objects of a folder's manifests.
+func (s *Server) install(ctx context.Context, folder string) error {
+	objects, err := env.ReadManifests(folder)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := client.IgnoreAlreadyExists(s.Client.Create(ctx, o)); err != nil {
+			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// account returns a configuration with a token of a service account that has the rights of a
+// folder's manifests, or all rights without a folder.
+func (s *Server) account(ctx context.Context, name, folder string) (*rest.Config, error) {
+	config, err := s.Token(ctx, env.SystemNamespace, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if folder != "" {
+		return config, s.install(ctx, folder)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: env.SystemNamespace, Name: name}},
+	}
+	if err := client.IgnoreAlreadyExists(s.Client.Create(ctx, binding)); err != nil {
+		return nil, fmt.Errorf("bind %s to cluster-admin: %w", name, err)
+	}
+	return config, nil
 }
 
 // ManagerConfig returns a configuration with the manager's service account.

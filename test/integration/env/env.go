@@ -53,6 +53,8 @@ type options struct {
 	// unvalidated removes the rules of all CRDs.
 	unvalidated bool
 	noCRDs      bool
+	// featureGates is the value of the API server's flag, empty for the defaults.
+	featureGates string
 }
 
 // CRDDir installs the CRDs of the folder instead of all generated ones. A relative path starts at
@@ -76,6 +78,11 @@ func UnvalidatedCRDs() Option {
 // NoCRDs installs no CRD, so that a test can install them itself.
 func NoCRDs() Option {
 	return func(o *options) { o.noCRDs = true }
+}
+
+// FeatureGates sets feature gates of the API server, such as "MaxUnavailableStatefulSet=true".
+func FeatureGates(gates string) Option {
+	return func(o *options) { o.featureGates = gates }
 }
 
 // NewScheme returns a scheme with the types of Kubernetes, of CRDs and of Seamark.
@@ -155,13 +162,13 @@ func New(opts ...Option) (*Env, error) {
 		return nil, fmt.Errorf("create a folder for etcd and the API server: %w", err)
 	}
 	e := &Env{Scheme: scheme, CRDs: crds, dir: dir}
-	if err := e.start(binaries); err != nil {
+	if err := e.start(binaries, o.featureGates); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
 }
 
-func (e *Env) start(binaries string) error {
+func (e *Env) start(binaries, featureGates string) error {
 	wrapped, err := wrapBinaries(binaries, e.dir)
 	if err != nil {
 		return err
@@ -178,6 +185,9 @@ func (e *Env) start(binaries string) error {
 	plane.Etcd = &envtest.Etcd{Path: wrapped.etcd, DataDir: filepath.Join(e.dir, "etcd-data")}
 	server := plane.GetAPIServer()
 	server.Path = wrapped.apiServer
+	if featureGates != "" {
+		server.Configure().Append("feature-gates", featureGates)
+	}
 	server.CertDir = filepath.Join(e.dir, "apiserver-data")
 	for _, sub := range []string{plane.Etcd.DataDir, server.CertDir} {
 		if err := os.Mkdir(sub, 0o700); err != nil {

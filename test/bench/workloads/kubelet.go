@@ -1,0 +1,157 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/follow"
+)
+
+const (
+	namespace = "default"
+	// kubeletClients is the number of parallel writes of the simulated kubelets.
+	kubeletClients = 16
+)
+
+// kubelets run the containers of all pods at once: a pod becomes ready with one write of its status.
+// Pods have no termination grace period, so the API server removes them without a kubelet.
+type kubelets struct {
+	client client.Client
+	// writes is the number of status writes.
+	writes atomic.Int64
+	queue  chan *corev1.Pod
+
+	mu sync.Mutex
+	// ready is what was last written, by the pod.
+	ready map[types.UID]bool
+	err   error
+}
+
+// startKubelets starts kubelets that end with the run.
+func startKubelets(ctx context.Context, r *harness.Run, s *harness.Server) (*kubelets, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	k := &kubelets{client: s.Client, queue: make(chan *corev1.Pod, 1<<16), ready: map[types.UID]bool{}}
+	wait, err := follow.Objects(ctx, s.Client, &corev1.PodList{}, k.see, client.InNamespace(namespace))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("follow pods: %w", err)
+	}
+	var workers sync.WaitGroup
+	for range kubeletClients {
+		workers.Go(func() { k.work(ctx) })
+	}
+	r.OnEnd(func() error {
+		cancel()
+		workers.Wait()
+		return wait()
+	})
+	return k, nil
+}
+
+// see enqueues a pod whose readiness changes. The queue is larger than the number of pods.
+func (k *kubelets) see(event watch.Event) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if event.Type == watch.Deleted {
+		delete(k.ready, pod.UID)
+		return
+	}
+	written, seen := k.ready[pod.UID]
+	if pod.DeletionTimestamp != nil || seen && written == gatesTrue(pod) {
+		return
+	}
+	k.ready[pod.UID] = gatesTrue(pod)
+	k.queue <- pod
+}
+
+// gatesTrue reports whether all readiness gates of the pod are True.
+func gatesTrue(pod *corev1.Pod) bool {
+	gates := map[corev1.PodConditionType]bool{}
+	for _, c := range pod.Status.Conditions {
+		gates[c.Type] = c.Status == corev1.ConditionTrue
+	}
+	for _, g := range pod.Spec.ReadinessGates {
+		if !gates[g.ConditionType] {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *kubelets) work(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case pod := <-k.queue:
+			if err := k.run(ctx, pod); err != nil && ctx.Err() == nil {
+				k.mu.Lock()
+				k.err = err
+				k.mu.Unlock()
+			}
+		}
+	}
+}
+
+// run writes that the containers of a pod run.
+func (k *kubelets) run(ctx context.Context, pod *corev1.Pod) error {
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	ready := corev1.ConditionFalse
+	if gatesTrue(pod) {
+		ready = corev1.ConditionTrue
+	}
+	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}
+	for kind, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue,
+		corev1.ContainersReady: corev1.ConditionTrue, corev1.PodReady: ready,
+	} {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: now})
+	}
+	for _, c := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	target.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	err = k.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, body))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The pod was deleted.
+	}
+	if err != nil {
+		return fmt.Errorf("write status of pod %s: %w", pod.Name, err)
+	}
+	k.writes.Add(1)
+	return nil
+}
+
+// failure returns the last error of a write.
+func (k *kubelets) failure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}

@@ -1,0 +1,216 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/bench/fixture"
+	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/follow"
+)
+
+// maxUnavailable is that of all rolling updates.
+const maxUnavailable = "20%"
+
+// kind is a kind of sets.
+type kind struct {
+	gvk schema.GroupVersionKind
+	// spec has what differs from kind to kind.
+	spec map[string]any
+}
+
+func groupKind(group, version, name string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
+}
+
+// statefulSpec is the same for both StatefulSets.
+func statefulSpec() map[string]any {
+	return map[string]any{
+		"serviceName": "none", "podManagementPolicy": "Parallel",
+		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": maxUnavailable}},
+	}
+}
+
+func cloneSet() kind {
+	return kind{groupKind("apps.kruise.io", "v1alpha1", "CloneSet"), map[string]any{
+		"updateStrategy": map[string]any{"type": "ReCreate", "maxUnavailable": maxUnavailable},
+	}}
+}
+
+func replicaSet() kind { return kind{groupKind("apps", "v1", "ReplicaSet"), nil} }
+
+func deployment() kind {
+	return kind{groupKind("apps", "v1", "Deployment"), map[string]any{"strategy": map[string]any{
+		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": maxUnavailable, "maxSurge": int64(0)},
+	}}}
+}
+
+func advancedStatefulSet() kind {
+	return kind{groupKind("apps.kruise.io", "v1beta1", "StatefulSet"), statefulSpec()}
+}
+
+func builtinStatefulSet() kind { return kind{groupKind("apps", "v1", "StatefulSet"), statefulSpec()} }
+
+func setName(i int) string { return fmt.Sprintf("set-%d", i) }
+
+// build returns the set with an index.
+func (k kind) build(i, replicas int) (*unstructured.Unstructured, error) {
+	pod := fixture.Pod("", "node", "", "")
+	pod.Spec.TerminationGracePeriodSeconds = new(int64)
+	labels := map[string]string{"set": setName(i)}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec}
+	encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+	if err != nil {
+		return nil, fmt.Errorf("convert template: %w", err)
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(replicas), "selector": map[string]any{"matchLabels": map[string]any{"set": setName(i)}}, "template": encoded,
+	}}}
+	for key, value := range k.spec {
+		if err := unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(value), "spec", key); err != nil {
+			return nil, fmt.Errorf("set %s: %w", key, err)
+		}
+	}
+	out.SetGroupVersionKind(k.gvk)
+	out.SetNamespace(namespace)
+	out.SetName(setName(i))
+	out.SetLabels(labels)
+	return out, nil
+}
+
+// progress follows the status of all sets of a kind.
+type progress struct {
+	mu   sync.Mutex
+	sets map[string]*unstructured.Unstructured
+	// written are the generations that the benchmark has written, by the name of the set.
+	written map[string]int64
+	changed chan struct{}
+}
+
+// follow watches the sets until the end of ctx.
+func (k kind) follow(ctx context.Context, s *harness.Server) (*progress, func() error, error) {
+	p := &progress{sets: map[string]*unstructured.Unstructured{}, written: map[string]int64{}, changed: make(chan struct{}, 1)}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+	wait, err := follow.Objects(ctx, s.Client, list, p.see, client.InNamespace(namespace))
+	if err != nil {
+		return nil, nil, fmt.Errorf("follow %s: %w", k.gvk.Kind, err)
+	}
+	return p, wait, nil
+}
+
+func (p *progress) see(event watch.Event) {
+	set, ok := event.Object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	if p.sets[set.GetName()] = set; event.Type == watch.Deleted {
+		delete(p.sets, set.GetName())
+		delete(p.written, set.GetName())
+	}
+	p.mu.Unlock()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// stageTimeout is how long a stage may take.
+const stageTimeout = 4 * time.Minute
+
+// until waits until the status of n sets shows the number of replicas, all ready, and with update all
+// updated.
+func (p *progress) until(ctx context.Context, n, replicas int, update bool, failure func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
+	defer cancel()
+	for {
+		missing := p.missing(n, replicas, update)
+		if missing == "" {
+			return nil
+		}
+		if err := failure(); err != nil {
+			return err
+		}
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for sets: %s: %w", missing, ctx.Err())
+		}
+	}
+}
+
+// missing returns what the first set that is not complete lacks, empty if all n are complete.
+func (p *progress) missing(n, replicas int, update bool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.sets) != n {
+		return fmt.Sprintf("%d of %d sets exist", len(p.sets), n)
+	}
+	for _, set := range p.sets {
+		number := func(name string) int64 {
+			value, _, _ := unstructured.NestedInt64(set.Object, "status", name)
+			return value
+		}
+		wanted := map[string]int64{"replicas": int64(replicas), "readyReplicas": int64(replicas)}
+		if update {
+			wanted["updatedReplicas"] = int64(replicas)
+		}
+		generation := max(set.GetGeneration(), p.written[set.GetName()])
+		if observed := number("observedGeneration"); observed < generation {
+			return fmt.Sprintf("%s has the generation %d, and its status is of %d", set.GetName(), generation, observed)
+		}
+		for name, value := range wanted {
+			if number(name) != value {
+				return fmt.Sprintf("%s has %s %d, want %d", set.GetName(), name, number(name), value)
+			}
+		}
+	}
+	return ""
+}
+
+// each writes to all sets with parallel requests.
+func each(ctx context.Context, n int, write func(ctx context.Context, i int) error) error {
+	return harness.Each(ctx, n, kubeletClients, write)
+}
+
+// patch patches a set. The progress is then that of the new generation.
+func (k kind) patch(ctx context.Context, s *harness.Server, p *progress, i int, patchType types.PatchType, body string) error {
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName(i)}}
+	target.SetGroupVersionKind(k.gvk)
+	if err := s.Client.Patch(ctx, target, client.RawPatch(patchType, []byte(body))); err != nil {
+		return fmt.Errorf("patch %s %s: %w", k.gvk.Kind, setName(i), err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written[setName(i)] = target.Generation
+	return nil
+}
+
+// create creates n sets.
+func (k kind) create(ctx context.Context, s *harness.Server, n, replicas int) error {
+	return each(ctx, n, func(ctx context.Context, i int) error {
+		set, err := k.build(i, replicas)
+		if err != nil {
+			return err
+		}
+		if err := s.Client.Create(ctx, set); err != nil {
+			return fmt.Errorf("create %s %s: %w", k.gvk.Kind, setName(i), err)
+		}
+		return nil
+	})
+}

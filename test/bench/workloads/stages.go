@@ -1,0 +1,263 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// shape is a number of sets and of pods in each.
+type shape struct{ sets, pods int }
+
+func (s shape) String() string {
+	if s.sets == 1 {
+		return "one set"
+	}
+	return fmt.Sprintf("%d sets", s.sets)
+}
+
+// side is one of the two that are compared.
+type side struct {
+	name string
+	// scaled is created and scaled, rolled is rolled. If they differ, rolled adopts what scaled created.
+	scaled, rolled kind
+	start          func(context.Context, *harness.Server) (*harness.Program, error)
+}
+
+// cost is what a stage costs.
+type cost struct {
+	took, apiServer, controller time.Duration
+	// writes are the write requests of the controller, by resource and subresource.
+	writes map[string]int
+}
+
+func (c cost) total() int {
+	sum := 0
+	for _, n := range c.writes {
+		sum += n
+	}
+	return sum
+}
+
+// The stages, by index.
+const (
+	stageCreate = iota
+	stageScale
+	stageRoll
+	stages
+)
+
+// settled returns how long the controllers may write after a stage is complete. These writes count,
+// the time does not.
+func settled(r *harness.Run) time.Duration { return harness.Pick(r, time.Second, 200*time.Millisecond) }
+
+// play runs all stages of one side and removes what they created.
+func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *kubelets, size shape) (costs [stages]cost, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	controller, err := d.start(ctx, s)
+	if err != nil {
+		cancel()
+		return costs, err
+	}
+	m := &meter{run: r, server: s, kubelets: k, controller: controller}
+	progress, wait, err := d.scaled.follow(ctx, s)
+	if err != nil {
+		cancel()
+		return costs, err
+	}
+	defer func() {
+		cancel()
+		err = errors.Join(err, wait(), controller.Stop(), cleanUp(context.WithoutCancel(ctx), s, d))
+	}()
+	scale := func(replicas int) error {
+		body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
+			return d.scaled.patch(ctx, s, progress, i, types.MergePatchType, body)
+		})
+		return errors.Join(err, progress.until(ctx, size.sets, replicas, false, k.failure))
+	}
+	// The controllers are ready when they have handled a set.
+	if err := d.warmUp(ctx, s, progress, k); err != nil {
+		return costs, err
+	}
+	costs[stageCreate], err = m.measure(ctx, size.sets, d.scaled, func() error {
+		return errors.Join(d.scaled.create(ctx, s, size.sets, size.pods), progress.until(ctx, size.sets, size.pods, false, k.failure))
+	})
+	if err != nil {
+		return costs, fmt.Errorf("create: %w", err)
+	}
+	costs[stageScale], err = m.measure(ctx, 2*size.sets, d.scaled, func() error {
+		return errors.Join(scale(size.pods*2/3), scale(size.pods))
+	})
+	if err != nil {
+		return costs, fmt.Errorf("scale: %w", err)
+	}
+	costs[stageRoll], err = d.roll(ctx, m, progress, size)
+	for i, c := range costs {
+		r.Log("%s, %s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, size, stageName(i),
+			c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes)
+	}
+	return costs, err
+}
+
+func stageName(i int) string { return [...]string{"create", "scale", "roll"}[i] }
+
+// warmUp creates a set without pods and deletes it when its status is written.
+func (d side) warmUp(ctx context.Context, s *harness.Server, p *progress, k *kubelets) error {
+	if err := d.scaled.create(ctx, s, 1, 0); err != nil {
+		return err
+	}
+	if err := p.until(ctx, 1, 0, false, k.failure); err != nil {
+		return fmt.Errorf("start %s: %w", d.name, err)
+	}
+	set, err := d.scaled.build(0, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.Client.Delete(ctx, set, client.PropagationPolicy("Background")); err != nil {
+		return fmt.Errorf("delete set: %w", err)
+	}
+	return errors.Join(p.until(ctx, 0, 0, false, k.failure), deleteAll(ctx, s, &appsv1.ControllerRevision{}))
+}
+
+// roll changes the image of all sets.
+func (d side) roll(ctx context.Context, m *meter, p *progress, size shape) (cost, error) {
+	if d.rolled.gvk != d.scaled.gvk {
+		var wait func() error
+		var err error
+		following, cancel := context.WithCancel(ctx)
+		if p, wait, err = d.rolled.follow(following, m.server); err != nil {
+			cancel()
+			return cost{}, err
+		}
+		defer func() {
+			cancel()
+			_ = wait()
+		}()
+		err = errors.Join(d.rolled.create(ctx, m.server, size.sets, size.pods), p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
+		if err != nil {
+			return cost{}, fmt.Errorf("adopt: %w", err)
+		}
+		if err := harness.Idle(ctx, settled(m.run)); err != nil {
+			return cost{}, err
+		}
+	}
+	body := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"registry.example.com/team/main:1.2.4"}]`
+	c, err := m.measure(ctx, size.sets, d.rolled, func() error {
+		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
+			return d.rolled.patch(ctx, m.server, p, i, types.JSONPatchType, body)
+		})
+		return errors.Join(err, p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
+	})
+	if err != nil {
+		return c, fmt.Errorf("roll: %w", err)
+	}
+	return c, nil
+}
+
+// meter measures stages.
+type meter struct {
+	run        *harness.Run
+	server     *harness.Server
+	kubelets   *kubelets
+	controller *harness.Program
+}
+
+// measure returns the cost of do, which writes to sets of the kind the number of times.
+func (m *meter) measure(ctx context.Context, written int, k kind, do func() error) (cost, error) {
+	before, err := m.server.Counters(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	used, err := m.controller.Usage()
+	if err != nil {
+		return cost{}, err
+	}
+	kubelets, start := m.kubelets.writes.Load(), time.Now()
+	if err := do(); err != nil {
+		return cost{}, err
+	}
+	took := time.Since(start)
+	if err := harness.Idle(ctx, settled(m.run)); err != nil {
+		return cost{}, err
+	}
+	after, err := m.server.Counters(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	now, err := m.controller.Usage()
+	if err != nil {
+		return cost{}, err
+	}
+	difference := after.Since(before)
+	c := cost{took: took, apiServer: difference.APIServer, controller: now.CPU - used.CPU, writes: writesOf(difference.Requests)}
+	c.subtract("pods/status", int(m.kubelets.writes.Load()-kubelets))
+	c.subtract(strings.ToLower(k.gvk.Kind)+"s", written)
+	return c, nil
+}
+
+// subtract removes writes that the benchmark itself has made.
+func (c cost) subtract(resource string, n int) {
+	if c.writes[resource] -= n; c.writes[resource] <= 0 {
+		delete(c.writes, resource)
+	}
+}
+
+// writesOf returns the numbers of all write requests, including those that failed.
+func writesOf(requests env.Requests) map[string]int {
+	out := map[string]int{}
+	for request, n := range requests {
+		if !request.IsWrite() || request.Resource == "leases" {
+			continue
+		}
+		name := request.Resource
+		if request.Subresource != "" {
+			name += "/" + request.Subresource
+		}
+		out[name] += n
+	}
+	return out
+}
+
+// cleanUp removes all that a side has created. Its controllers do not run any more.
+func cleanUp(ctx context.Context, s *harness.Server, d side) error {
+	var errs []error
+	for _, k := range []kind{d.rolled, d.scaled} {
+		set := &unstructured.Unstructured{}
+		set.SetGroupVersionKind(k.gvk)
+		errs = append(errs, deleteAll(ctx, s, set))
+	}
+	return errors.Join(append(errs, deleteAll(ctx, s, &appsv1.ControllerRevision{}), deleteAll(ctx, s, &corev1.Pod{}), gone(ctx, s))...)
+}
+
+// deleteAll deletes all objects of a kind, and not what they own.
+func deleteAll(ctx context.Context, s *harness.Server, kind client.Object) error {
+	err := s.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.PropagationPolicy("Background"))
+	if err != nil {
+		return fmt.Errorf("delete all %T: %w", kind, err)
+	}
+	return nil
+}
+
+// gone waits until no pod exists.
+func gone(ctx context.Context, s *harness.Server) error {
+	return harness.Until(ctx, "all pods are removed", 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := s.Client.List(ctx, pods, client.InNamespace(namespace), client.Limit(1))
+		return len(pods.Items) == 0, err
+	})
+}

@@ -1,0 +1,144 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workloads measures seamark-workloads against Kubernetes' own controllers of workloads, with
+// the same API server and the same simulated kubelets.
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// Measures returns the measures of this package.
+func Measures() []harness.Measure {
+	return []harness.Measure{
+		compared("workloads/cloneset", cloneSet(), replicaSet(), deployment(), "ReplicaSet", "Deployment"),
+		compared("workloads/statefulset", advancedStatefulSet(), builtinStatefulSet(), builtinStatefulSet(), "StatefulSet", "StatefulSet"),
+		startMeasure(),
+	}
+}
+
+// syncs is the number of sets that the peer handles at once. More are not faster on two cores.
+const syncs = "16"
+
+// gates let the built-in StatefulSet update more than one pod at a time.
+const gates = "MaxUnavailableStatefulSet=true"
+
+// compared returns the measure of one kind against its peer.
+func compared(name string, ours, peer, rolled kind, peerName, rolledName string) harness.Measure {
+	sides := []side{
+		{name: "kube-controller-manager", scaled: peer, rolled: rolled, start: func(ctx context.Context, s *harness.Server) (*harness.Program, error) {
+			return s.ControllerManager(ctx, "replicaset-controller,deployment-controller,statefulset-controller",
+				"--concurrent-replicaset-syncs="+syncs, "--concurrent-deployment-syncs="+syncs, "--concurrent-statefulset-syncs="+syncs,
+				"--feature-gates="+gates)
+		}},
+		{name: "seamark-workloads", scaled: ours, rolled: ours, start: func(ctx context.Context, s *harness.Server) (*harness.Program, error) {
+			return s.Workloads(ctx)
+		}},
+	}
+	names := [stages]string{peerName, peerName, rolledName}
+	return harness.Measure{
+		Name: name, Rows: rows(names),
+		Run: func(ctx context.Context, r *harness.Run) (harness.Output, error) {
+			return compare(ctx, r, sides, names)
+		},
+	}
+}
+
+// shapes returns the shapes of a run. Their number and order are constant.
+func shapes(r *harness.Run) []shape {
+	return harness.Pick(r, []shape{{1, 3000}, {300, 10}}, []shape{{1, 30}, {3, 10}})
+}
+
+// shapeNames are the names of the shapes in the rows.
+func shapeNames() []string { return []string{"one set", "300 sets"} }
+
+// compare plays all stages for both sides, one after the other.
+func compare(ctx context.Context, r *harness.Run, sides []side, peers [stages]string) (harness.Output, error) {
+	s, err := r.Server(ctx, env.FeatureGates(gates))
+	if err != nil {
+		return harness.Output{}, err
+	}
+	k, err := startKubelets(ctx, r, s)
+	if err != nil {
+		return harness.Output{}, err
+	}
+	var out harness.Output
+	for i, size := range shapes(r) {
+		var costs [2][stages]cost
+		for n := range sides {
+			j := (n + i) % len(sides) // Each side is the first once: the second one finds a warm API server.
+			if costs[j], err = sides[j].play(ctx, r, s, k, size); err != nil {
+				return out, fmt.Errorf("%s, %s: %w", sides[j].name, size, err)
+			}
+		}
+		for stage := range stages {
+			out.Results = append(out.Results, results(stage, shapeNames()[i], peers[stage], costs[1][stage], costs[0][stage])...)
+			out.Notes = append(out.Notes, note(stage, shapeNames()[i], peers[stage], costs[1][stage], costs[0][stage]))
+		}
+	}
+	return out, nil
+}
+
+// title returns what a stage does.
+func title(stage int, shape string) string {
+	return [...]string{
+		"create 3,000 pods in " + shape,
+		"scale " + shape + " from 3,000 to 2,000 pods and back",
+		"roll 3,000 pods in " + shape,
+	}[stage]
+}
+
+func rows(peers [stages]string) (out []string) {
+	for _, shape := range shapeNames() {
+		for stage := range stages {
+			for _, r := range results(stage, shape, peers[stage], cost{}, cost{}) {
+				out = append(out, r.Name)
+			}
+		}
+	}
+	return out
+}
+
+// results compares a stage with the peer's.
+func results(stage int, shape, peer string, ours, theirs cost) []harness.Result {
+	name := title(stage, shape)
+	return []harness.Result{
+		{
+			Name: name + ": time", Value: ours.took.Seconds(), Unit: "s",
+			Floor: theirs.took.Seconds(), FloorName: peer, Budget: harness.RatioAtMost(1),
+		},
+		{
+			Name: name + ": writes", Value: float64(ours.total()),
+			Floor: float64(theirs.total()), FloorName: peer, Budget: harness.RatioAtMost(1),
+		},
+		{
+			Name: name + ": API server's processor time", Value: ours.apiServer.Seconds(), Unit: "s",
+			Floor: theirs.apiServer.Seconds(), FloorName: peer,
+		},
+		{
+			Name: name + ": controller's processor time", Value: ours.controller.Seconds(), Unit: "s",
+			Floor: max(theirs.controller.Seconds(), 0.01), FloorName: peer,
+		},
+	}
+}
+
+// note lists the writes of a stage by resource.
+func note(stage int, shape, peer string, ours, theirs cost) string {
+	return fmt.Sprintf("Writes to %s: Seamark %s; %s %s.", title(stage, shape), list(ours.writes), peer, list(theirs.writes))
+}
+
+func list(writes map[string]int) string {
+	var parts []string
+	for resource, n := range writes {
+		parts = append(parts, fmt.Sprintf("`%s` %d", resource, n))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
