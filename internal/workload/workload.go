@@ -15,8 +15,9 @@ import (
 )
 
 // Actions are the writes of one step, in the order in which they are executed: revisions, claims,
-// patches, deletes, creates. The status is written after them. A write that fails does not prevent
-// writes to other objects of the same kind, but the kinds after it wait for the next step.
+// patches, deletes, creates. The status is written after them. After a conflict, an error that may
+// pass, or a revision or claim that is refused, the kinds after it wait for the next step. Patches and
+// deletes of single pods that the API server refuses do not prevent other writes.
 type Actions struct {
 	// CreateRevision is the new update revision, nil if it exists. Pods of this step may refer to it.
 	CreateRevision *appsv1.ControllerRevision
