@@ -102,7 +102,8 @@ func targetsOf(t *testing.T, path string, source []byte) []string {
 func originals() []string {
 	return []string{
 		"README.md", "docs/README.md", "docs/first-marker.md", "docs/install.md",
-		"docs/migrate-from-openkruise.md", "docs/troubleshooting.md",
+		"docs/migrate-from-openkruise.md", "docs/migrate-workloads.md", "docs/troubleshooting.md",
+		"docs/cloneset.md", "docs/statefulset.md",
 	}
 }
 
