@@ -1,0 +1,129 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+func TestStatusCountsPods(t *testing.T) {
+	f := newFixture(t, 4, partition(2), paused, func(set *v1alpha1.CloneSet) { set.Spec.MinReadySeconds = 30 })
+	f.pod("a", f.isOld).pod("b", f.isOld, notReady).pod("c").pod("d", readyFor(time.Second)).pod("e", terminating)
+	want := v1alpha1.CloneSetStatus{
+		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 3, AvailableReplicas: 2,
+		UpdatedReplicas: 2, UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, ExpectedUpdatedReplicas: 2,
+		UpdateRevision: f.new.Name, CurrentRevision: f.old.Name, CollisionCount: new(int32), LabelSelector: "app=web",
+	}
+	out := f.plan(t)
+	if diff := cmp.Diff(want, out.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	f.set.Status = out.Status
+	if diff := cmp.Diff(out.Status, f.plan(t).Status); diff != "" {
+		t.Errorf("second status (-want +got):\n%s", diff)
+	}
+}
+
+func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		partition int32
+		pods      func(*fixture)
+		current   bool
+	}{
+		"old pods":                   {pods: func(f *fixture) { f.pod("a").pod("b", f.isOld) }},
+		"all pods are updated":       {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }, current: true},
+		"no pods":                    {pods: func(*fixture) {}, current: true},
+		"old pods must be recreated": {partition: 1, pods: func(f *fixture) { f.pod("a") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 2, partition(test.partition))
+			test.pods(f)
+			status := f.plan(t).Status
+			if got := status.CurrentRevision == f.new.Name; got != test.current {
+				t.Errorf("current revision %s, want the new one: %t", status.CurrentRevision, test.current)
+			}
+		})
+	}
+}
+
+func TestUnknownNamesAreReported(t *testing.T) {
+	f := newFixture(t, 1, naming("gone", "a", "lost"), paused)
+	f.pod("a")
+	out := f.plan(t)
+	if len(out.Status.Conditions) != 1 || out.Status.Conditions[0].Type != ConditionPodsToDeleteNotFound ||
+		!strings.HasSuffix(out.Status.Conditions[0].Message, ": web-gone, web-lost.") {
+		t.Fatalf("conditions %+v, want one that names web-gone and web-lost", out.Status.Conditions)
+	}
+	f.set.Status = out.Status
+	f.set.Spec.ScaleStrategy.PodsToDelete = nil
+	if c := f.plan(t).Status.Conditions[0]; c.Status != corev1.ConditionFalse {
+		t.Errorf("condition %+v after the names are removed, want False", c)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("changed"))
+	since := metav1.NewTime(now().Add(-time.Hour))
+	condition := func(kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
+	) v1alpha1.CloneSetCondition {
+		return v1alpha1.CloneSetCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at}
+	}
+	scale, update := v1alpha1.CloneSetConditionFailedScale, v1alpha1.CloneSetConditionFailedUpdate
+	for name, test := range map[string]struct {
+		before   []v1alpha1.CloneSetCondition
+		failures []workload.Failure
+		want     []v1alpha1.CloneSetCondition
+	}{
+		"no failure": {},
+		"create": {
+			failures: []workload.Failure{{Object: "pod web-a", Err: quota}, {Object: "pod web-b", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
+			},
+		},
+		"again": {
+			before:   []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)},
+			failures: []workload.Failure{{Object: "pod web-a", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), since),
+			},
+		},
+		"recovered": {
+			before: []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)},
+			want:   []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionFalse, "Recovered", "", metav1.NewTime(now()))},
+		},
+		"patch": {
+			failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(update, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
+			},
+		},
+		"conflicts are not failures": {failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: conflict}}},
+		"a refused update stays": {
+			before: []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
+			want:   []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &v1alpha1.CloneSetStatus{Conditions: test.before}
+			Failed(status, test.failures, now())
+			if diff := cmp.Diff(test.want, status.Conditions); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
