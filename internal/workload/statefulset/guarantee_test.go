@@ -76,7 +76,8 @@ func (d *database) mark(w *model.World) {
 	}
 }
 
-// oneSwitch is the invariant that an update takes down the primary at most once.
+// oneSwitch is the invariant that an update takes down the primary at most once. It does not apply to
+// a leader that has not seen the newest template yet: for it, a newer update looks like an older one.
 func (d *database) oneSwitch(before, after *model.State, w model.Write) error {
 	if !w.Controller() || w.Kind != model.Pods {
 		return nil
@@ -90,6 +91,9 @@ func (d *database) oneSwitch(before, after *model.State, w model.Write) error {
 		return nil
 	}
 	image := setOf(w.View).Spec.Template.Spec.Containers[0].Image
+	if image != setOf(before).Spec.Template.Spec.Containers[0].Image {
+		return nil
+	}
 	if d.switches[image]++; d.switches[image] > 1 {
 		return fmt.Errorf("the update to %s takes down the primary a second time", image)
 	}

@@ -1,0 +1,227 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset_test
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+)
+
+func TestScale(t *testing.T) {
+	runCases(t, map[string]planCase{
+		"ordered: the first missing replica": {
+			set: ordered, want: []string{"create db-0 v2"},
+		},
+		"ordered: waits for the first replica": {
+			set: ordered, pods: []string{"0 updated unready"},
+		},
+		"ordered: the next replica": {
+			set: ordered, pods: []string{"0 updated"}, want: []string{"create db-1 v2"},
+		},
+		"ordered: waits for minReadySeconds": {
+			set: both(ordered, minReady(30)), pods: []string{"0 updated fresh"}, after: 25 * time.Second,
+		},
+		"ordered: waits for a terminating replica": {
+			set: ordered, pods: []string{"0 terminating", "1", "2"},
+		},
+		"ordered: replaces a failed replica": {
+			set: ordered, pods: []string{"0 failed", "1", "2"}, want: []string{"delete db-0: Finished"},
+		},
+		"ordered: the highest excess pod": {
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2"}, want: []string{"delete db-2: ScaleDown"},
+		},
+		"ordered: waits for a terminating excess pod": {
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2 terminating"},
+		},
+		"ordered: an unhealthy excess pod waits for a lower one": {
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1 unready", "2 unready"},
+		},
+		"ordered: a failed excess pod does not block": {
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1 failed", "2 unready"},
+			want: []string{"delete db-2: ScaleDown"},
+		},
+		"parallel: all missing replicas": {
+			pods: []string{"1 updated"}, want: []string{"create db-0 v2", "create db-2 v2"},
+		},
+		"parallel: all excess pods": {
+			set: replicas(1), pods: []string{"0 updated", "1", "2"},
+			want: []string{"delete db-2: ScaleDown", "delete db-1: ScaleDown"},
+		},
+		"parallel: as many as maxUnavailable": {
+			set: func(set *appsv1beta1.StatefulSet) {
+				set.Spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(2))}
+			},
+			pods: []string{"0 updated unready"}, want: []string{"create db-1 v2"},
+		},
+		"start": {
+			set: func(set *appsv1beta1.StatefulSet) {
+				set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 5}
+			},
+			pods: []string{"5 updated", "4 updated"},
+			want: []string{"delete db-4: ScaleDown", "create db-6 v2", "create db-7 v2"},
+		},
+		"reserved numbers and ranges": {
+			set: reserve(intstr.FromInt32(1), intstr.FromString("3-4")), pods: []string{"0 updated", "1 updated", "2 updated"},
+			want: []string{"delete db-1: ScaleDown", "create db-5 v2"},
+		},
+		"reserved and scaled down in one change": {
+			set: both(replicas(2), reserve(intstr.FromInt32(1))), pods: []string{"0 updated", "1 updated", "2 updated"},
+			want: []string{"delete db-1: ScaleDown"},
+		},
+		"adopts an orphan instead of creating a pod": {
+			pods: []string{"0 updated", "1 updated", "2 updated orphan"}, want: []string{"Adopt db-2"},
+		},
+		"releases a pod that does not match, and waits for its name": {
+			pods: []string{"0 updated", "1 updated", "2 updated app=other"}, want: []string{"Release db-2"},
+		},
+		"restores the identity": {
+			pods: []string{"0 updated", "1 updated", "2 updated " + appsv1.StatefulSetPodNameLabel + "=x"},
+			want: []string{"RestoreIdentity db-2"},
+		},
+		"a set that is being deleted": {
+			set:  func(set *appsv1beta1.StatefulSet) { set.DeletionTimestamp = &set.CreationTimestamp },
+			pods: []string{"0"},
+		},
+	})
+}
+
+func TestHooksOnScaleDown(t *testing.T) {
+	down := both(replicas(1), preDelete)
+	runCases(t, map[string]planCase{
+		"a held pod is prepared, another one is deleted": {
+			set: down, pods: []string{"0 updated", "1 hook=true", "2"},
+			want: []string{"PreparingDelete db-1", "delete db-2: ScaleDown"},
+		},
+		"a prepared pod that is held": {
+			set: down, pods: []string{"0 updated", "1 hook=true " + pub.LifecycleStateKey + "=PreparingDelete"},
+		},
+		"a prepared pod that is released": {
+			set: down, pods: []string{"0 updated", "1 " + pub.LifecycleStateKey + "=PreparingDelete"},
+			want: []string{"delete db-1: PreparedDelete"},
+		},
+		"ordered: the next pod waits for a held one": {
+			set: both(ordered, down), pods: []string{"0 updated", "1", "2 hook=true " + pub.LifecycleStateKey + "=PreparingDelete"},
+		},
+		"a prepared pod returns when the set is scaled up": {
+			set: preDelete, pods: []string{"0 updated", "1 updated", "2 updated hook=true " + pub.LifecycleStateKey + "=PreparingDelete"},
+			want: []string{"Normal db-2"},
+		},
+	})
+}
+
+func TestUpdate(t *testing.T) {
+	runCases(t, map[string]planCase{
+		"highest ordinal first": {
+			pods: []string{"0", "1", "2"}, want: []string{"delete db-2: Update"},
+		},
+		"waits for an unavailable pod": {
+			pods: []string{"0", "1", "2 updated unready"},
+		},
+		"waits for minReadySeconds": {
+			set: minReady(30), pods: []string{"0", "1", "2 updated fresh"}, after: 25 * time.Second,
+		},
+		"an unavailable target does not stop the iteration": {
+			set: maxUnavailable(intstr.FromInt32(2)), pods: []string{"0", "1", "2 unready"},
+			want: []string{"delete db-2: Update", "delete db-1: Update"},
+		},
+		"maxUnavailable rounds down": {
+			set: maxUnavailable(intstr.FromString("99%")), pods: []string{"0", "1", "2"},
+			want: []string{"delete db-2: Update", "delete db-1: Update"},
+		},
+		"maxUnavailable is at least one": {
+			set: maxUnavailable(intstr.FromString("10%")), pods: []string{"0", "1", "2"}, want: []string{"delete db-2: Update"},
+		},
+		"partition": {
+			set: partition(2), pods: []string{"0", "1", "2 updated"},
+		},
+		"partition counts replicas, not reserved ordinals": {
+			set: both(partition(2), reserve(intstr.FromInt32(1))), pods: []string{"0", "2", "3"},
+			want: []string{"delete db-3: Update"},
+		},
+		"a pod below the partition is created with the old revision": {
+			set: partition(2), pods: []string{"0", "2"}, want: []string{"create db-1 v1"},
+		},
+		"a pod from the partition on is created with the new revision": {
+			set: partition(1), pods: []string{"0", "2"}, want: []string{"create db-1 v2"},
+		},
+		"paused": {
+			set: func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }, pods: []string{"0", "1", "2"},
+		},
+		"OnDelete": {
+			set: func(set *appsv1beta1.StatefulSet) {
+				set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+			},
+			pods: []string{"0", "1"}, want: []string{"create db-2 v2"},
+		},
+		"ordered: not while a replica is unavailable": {
+			set: ordered, pods: []string{"0 broken", "1", "2"},
+		},
+		"in place": {
+			set: inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType), pods: []string{"0", "1", "2"},
+			want: []string{"Updating db-2"},
+		},
+		"specified deletes respect maxUnavailable": {
+			pods: []string{"0 updated", "1 updated " + pub.SpecifiedDeleteKey + "=", "2 updated " + pub.SpecifiedDeleteKey + "=true"},
+			want: []string{"delete db-2: SpecifiedDelete"},
+		},
+	})
+}
+
+func TestUnorderedUpdate(t *testing.T) {
+	runCases(t, map[string]planCase{
+		"the secondary before the primary": {
+			set: byRole, pods: []string{"0 role=secondary", "1 role=secondary updated", "2 role=primary"},
+			want: []string{"delete db-0: Update"},
+		},
+		"ties by the highest ordinal": {
+			set: byRole, pods: []string{"0 role=secondary", "1 role=secondary", "2 role=primary"},
+			want: []string{"delete db-1: Update"},
+		},
+		"a started pod is continued when the roles have moved": {
+			set:  both(byRole, preDelete),
+			pods: []string{"0 role=secondary", "1 role=primary " + pub.LifecycleStateKey + "=PreparingDelete hook=true", "2 role=secondary"},
+		},
+		"a started pod is deleted when its hook releases it": {
+			set:  both(byRole, preDelete),
+			pods: []string{"0 role=secondary", "1 role=primary " + pub.LifecycleStateKey + "=PreparingDelete", "2 role=secondary"},
+			want: []string{"delete db-1: PreparedDelete"},
+		},
+		"no label yet: waits": {
+			set: byRole, pods: []string{"0 role=primary", "1 fresh", "2 role=secondary updated"}, after: 25 * time.Second,
+		},
+		"unknown role: waits": {
+			set: byRole, pods: []string{"0 role=primary", "1 unknown", "2 role=secondary updated"}, after: 10 * time.Second,
+		},
+		"no label after the bound: last": {
+			set: byRole, pods: []string{"0 role=primary", "1", "2 role=secondary updated"}, want: []string{"delete db-0: Update"},
+		},
+		"a restarted pod without a label blocks": {
+			set: byRole, pods: []string{"0 role=primary", "1 unready", "2 role=secondary updated"}, after: 25 * time.Second,
+		},
+		"a broken pod is updated out of turn": {
+			set: byRole, pods: []string{"0 role=primary", "1 broken", "2 role=secondary updated"},
+			want: []string{"delete db-1: Update"},
+		},
+		"partition counts updated pods": {
+			set: both(byRole, partition(2)), pods: []string{"0 role=secondary updated", "1 role=secondary", "2 role=primary"},
+		},
+		"partition counts a pod that is being replaced": {
+			set:  both(byRole, partition(2), maxUnavailable(intstr.FromInt32(2))),
+			pods: []string{"0 role=secondary terminating", "1 role=secondary", "2 role=primary"},
+		},
+		"a missing pod gets the new revision": {
+			set: both(byRole, partition(2)), pods: []string{"1 role=secondary", "2 role=primary"}, want: []string{"create db-0 v2"},
+		},
+		"a missing pod gets the old revision if the partition requires it": {
+			set: both(byRole, partition(2)), pods: []string{"1 role=secondary updated", "2 role=primary"},
+			want: []string{"create db-0 v1"},
+		},
+	})
+}
