@@ -20,8 +20,8 @@
 //     loopback address, and the kubelet's events Started, Failed, Killing, BackOff,
 //     Unhealthy, FailedPostStartHook and FailedPreStopHook;
 //   - manifest: the pods that a workload creates (Deployment, ReplicaSet, StatefulSet,
-//     DaemonSet, Job, CronJob, and those of OpenKruise), named NAME-0, NAME-1 and so on, and
-//     the validation of the API server.
+//     DaemonSet, Job, CronJob, and those of apps.kruise.io), named NAME-0, NAME-1 and so on,
+//     or with IDs for a CloneSet, and the validation of the API server.
 //
 // What is not emulated, and will not be:
 //

@@ -38,7 +38,7 @@ func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResou
 // Seamark's are restored.
 func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
-	ours, err := env.ReadCRDs("")
+	ours, err := env.ReadCRDs("config/crd/bases")
 	cluster.Must(s, err)
 	ours = slices.DeleteFunc(ours, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return crd.Spec.Group != appsv1alpha1.GroupName
