@@ -47,7 +47,7 @@ func trimPod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
 	return func(pod *corev1.Pod) *corev1.Pod {
 		kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			OwnerReferences: pod.OwnerReferences,
+			Generation: pod.Generation, OwnerReferences: pod.OwnerReferences,
 		}}
 		if !isOurs(pod, kinds) {
 			return kept
@@ -58,6 +58,9 @@ func trimPod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
 		kept.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 		kept.Spec = corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
+			Hostname:       pod.Spec.Hostname,
+			Subdomain:      pod.Spec.Subdomain,
+			Resources:      pod.Spec.Resources,
 			ReadinessGates: pod.Spec.ReadinessGates,
 			Containers:     trimContainers(pod.Spec.Containers),
 			InitContainers: trimContainers(pod.Spec.InitContainers),
@@ -65,6 +68,7 @@ func trimPod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
 		}
 		kept.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime,
+			QOSClass: pod.Status.QOSClass, ObservedGeneration: pod.Status.ObservedGeneration,
 			Conditions:            pod.Status.Conditions,
 			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
@@ -94,7 +98,33 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		kept[i] = corev1.Container{
+			Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+			ResizePolicy: c.ResizePolicy, Env: trimEnvironment(c.Env),
+		}
+	}
+	return kept
+}
+
+// trimEnvironment keeps the variables that are read from the pod's labels and annotations.
+func trimEnvironment(variables []corev1.EnvVar) []corev1.EnvVar {
+	var kept []corev1.EnvVar
+	for i := range variables {
+		if from := variables[i].ValueFrom; from != nil && from.FieldRef != nil {
+			kept = append(kept, variables[i])
+		}
+	}
+	return kept
+}
+
+// started keeps when a container was started.
+func started(state corev1.ContainerState) corev1.ContainerState {
+	kept := corev1.ContainerState{}
+	if state.Running != nil {
+		kept.Running = &corev1.ContainerStateRunning{StartedAt: state.Running.StartedAt}
+	}
+	if state.Terminated != nil {
+		kept.Terminated = &corev1.ContainerStateTerminated{StartedAt: state.Terminated.StartedAt}
 	}
 	return kept
 }
@@ -107,7 +137,8 @@ func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	for i := range statuses {
 		s := &statuses[i]
 		kept[i] = corev1.ContainerStatus{
-			Name: s.Name, Image: s.Image, ImageID: s.ImageID, Ready: s.Ready, Started: s.Started,
+			Name: s.Name, Image: s.Image, ImageID: s.ImageID, ContainerID: s.ContainerID, Ready: s.Ready, Started: s.Started,
+			State: started(s.State), LastTerminationState: started(s.LastTerminationState),
 			RestartCount: s.RestartCount, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
 		}
 	}
