@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -27,6 +28,12 @@ type memory struct {
 	writes int
 	// down makes reads and writes fail.
 	down bool
+	// updating is a replica that is about to be restarted.
+	updating string
+}
+
+func (m *memory) electable(_ context.Context, name string) (bool, error) {
+	return name != m.updating, nil
 }
 
 func (m *memory) read(context.Context) (record, error) {
@@ -174,6 +181,33 @@ func TestUnreachableRecord(t *testing.T) {
 	})
 }
 
+// TestUpdatingReplicaIsNotElected checks that a replica that is about to be restarted becomes the
+// primary only if there is no other for a long time.
+func TestUpdatingReplicaIsNotElected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{updating: "db-1"}
+		a, stop := started(t, "db-0", m)
+		synctest.Wait()
+		b, _ := started(t, "db-1", m)
+		time.Sleep(10*time.Second + time.Millisecond)
+		m.record.successor = "db-1"
+		m.record.version += "x"
+		after(t, 10*time.Second, "Ps", a, b)
+		m.updating = ""
+		after(t, 3*time.Second, "sP", a, b)
+		stop()
+	})
+}
+
+func TestElectionWithoutAlternative(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{updating: "db-0"}
+		a, _ := started(t, "db-0", m)
+		after(t, 19*time.Second, "s", a)
+		after(t, 3*time.Second, "P", a)
+	})
+}
+
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -236,6 +270,31 @@ func TestSuccessorAnnotation(t *testing.T) {
 	want := record{holder: "db-0", last: "db-0", successor: "db-1", version: "7"}
 	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestElectable(t *testing.T) {
+	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		change(p)
+		return p
+	}
+	updating := func(status corev1.ConditionStatus) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: "InPlaceUpdateReady", Status: status}}
+		}
+	}
+	clientset := fake.NewClientset(
+		pod("plain", func(*corev1.Pod) {}), pod("updated", updating(corev1.ConditionTrue)), pod("updating", updating(corev1.ConditionFalse)),
+		pod("ending", func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			p.Finalizers = []string{"x/y"}
+		}))
+	e := &leaseElection{pods: clientset.CoreV1().Pods("ns")}
+	for name, want := range map[string]bool{"plain": true, "updated": true, "updating": false, "ending": false, "missing": false} {
+		if got, err := e.electable(t.Context(), name); err != nil || got != want {
+			t.Errorf("%s: got %t, %v, want %t", name, got, err, want)
+		}
 	}
 }
 

@@ -8,14 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 )
@@ -52,6 +56,9 @@ type record struct {
 type election interface {
 	// read returns the record, which is empty if nothing was written yet.
 	read(ctx context.Context) (record, error)
+	// electable reports whether a replica can become the primary: whether it is not about to be
+	// stopped or restarted.
+	electable(ctx context.Context, name string) (bool, error)
 	// write replaces the record whose version is that of the argument. It returns errOutdated if
 	// the stored version is another one.
 	write(ctx context.Context, r record) error
@@ -68,16 +75,20 @@ func newElection(o options) (election, error) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	config.Timeout = o.timing.lease / 2
-	client, err := coordination.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-	return &leaseElection{leases: client.Leases(o.namespace), name: o.lease, duration: o.timing.lease}, nil
+	return &leaseElection{
+		leases: client.CoordinationV1().Leases(o.namespace), pods: client.CoreV1().Pods(o.namespace),
+		name: o.lease, duration: o.timing.lease,
+	}, nil
 }
 
 // leaseElection stores the record in a Lease.
 type leaseElection struct {
 	leases   coordination.LeaseInterface
+	pods     core.PodInterface
 	name     string
 	duration time.Duration
 }
@@ -95,6 +106,22 @@ func (e *leaseElection) read(ctx context.Context) (record, error) {
 		successor: lease.Annotations[successorAnnotation], switches: ptr.Deref(lease.Spec.LeaseTransitions, 0),
 		since: ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time, version: lease.ResourceVersion,
 	}, nil
+}
+
+// electable reads the pod of the replica. During an update in place, the controller sets the
+// condition InPlaceUpdateReady to False before the container is restarted.
+func (e *leaseElection) electable(ctx context.Context, name string) (bool, error) {
+	pod, err := e.pods.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get pod %s: %w", name, err)
+	}
+	updating := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == "InPlaceUpdateReady" && c.Status == corev1.ConditionFalse
+	})
+	return pod.DeletionTimestamp == nil && !updating, nil
 }
 
 func (e *leaseElection) write(ctx context.Context, r record) error {
@@ -154,6 +181,9 @@ func (e *rotation) read(context.Context) (record, error) {
 		version: strconv.FormatInt(now.UnixNano(), 10), fresh: true,
 	}, nil
 }
+
+// electable is true: the clock decides.
+func (*rotation) electable(context.Context, string) (bool, error) { return true, nil }
 
 // write ignores renewals and releases: the clock decides.
 func (*rotation) write(context.Context, record) error { return nil }

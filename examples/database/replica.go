@@ -171,6 +171,16 @@ func (r *replica) step(ctx context.Context) error {
 	if !write {
 		return nil
 	}
+	if next.holder != "" && next.holder != seen.holder {
+		if ok, err := r.electable(ctx, next.holder); err != nil {
+			return err
+		} else if !ok && seen.holder != r.state.name {
+			return nil
+		} else if !ok {
+			// Stay the primary until the successor can replace it.
+			next = seen
+		}
+	}
 	if err := r.election.write(ctx, next); err != nil {
 		return err
 	}
@@ -187,6 +197,15 @@ func (r *replica) step(ctx context.Context) error {
 	next.version = r.state.seen.version
 	r.state.seen = next
 	return nil
+}
+
+// electable reports whether a replica can become the primary. After a long time without one, any
+// replica can.
+func (r *replica) electable(ctx context.Context, name string) (bool, error) {
+	if s := r.snapshot(); s.seen.holder != r.state.name && time.Since(s.seenAt) > 4*s.timing.lease {
+		return true, nil
+	}
+	return r.election.electable(ctx, name)
 }
 
 func (r *replica) observe(seen record) (next record, write bool) {

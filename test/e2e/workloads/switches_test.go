@@ -112,7 +112,7 @@ func handOver(d *database, ctx context.Context, _, secondary string) error {
 		return err
 	}
 	base := lease.DeepCopy()
-	lease.Annotations = map[string]string{"example.com/successor": secondary}
+	lease.Annotations["example.com/successor"] = secondary
 	return d.Client.Patch(ctx, lease, ctrl.MergeFrom(base))
 }
 
