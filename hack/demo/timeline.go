@@ -15,7 +15,7 @@ import (
 )
 
 // columnWidth is the width of each column of a timeline.
-const columnWidth = 50
+const columnWidth = 42
 
 // timeline prints the events of several sets side by side, as they happen. It is safe for
 // concurrent use.

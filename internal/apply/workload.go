@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,11 +153,7 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {
 	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
-		// The client of typed objects converts each response to JSON and back, which costs more than
-		// the request.
-		target := &metav1.PartialObjectMetadata{ObjectMeta: nameOf(pod)}
-		target.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-		err := x.options.Client.Delete(ctx, target, unchanged(pod))
+		err := x.options.Client.Delete(ctx, &corev1.Pod{ObjectMeta: nameOf(pod)}, unchanged(pod))
 		x.note(request{kind: podKind, operation: "delete", name: pod.Name, reason: deletes[i].Reason, deleted: pod.UID}, err)
 	})
 }

@@ -191,13 +191,11 @@ func (p *planner) grace() time.Duration {
 	return 0
 }
 
-// cannot records that InPlaceOnly prevents the update of the pod. The message is about the pod with
-// the first name, so that it does not change while nothing does.
+// cannot records that InPlaceOnly prevents the update of the pod.
 func (p *planner) cannot(m *member, why string) {
-	message := fmt.Sprintf("Pod %s cannot be updated in place, and the update strategy is InPlaceOnly: %s.",
-		m.pod.Name, why)
-	if p.stuck == "" || message < p.stuck {
-		p.stuck = message
+	if p.stuck == "" {
+		p.stuck = fmt.Sprintf("Pod %s cannot be updated in place, and the update strategy is InPlaceOnly: %s.",
+			m.pod.Name, why)
 	}
 }
 
