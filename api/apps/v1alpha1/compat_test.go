@@ -12,12 +12,27 @@ import (
 	"github.com/seamark-dev/seamark/config/crd"
 )
 
-// TestPortsHaveNoRules checks that values which are a number or a text have no CEL rules:
+// TestUnionsHaveNoRules checks that values which are a number or a text have no CEL rules:
 // Kubernetes 1.32 estimates the cost of such a rule as if the text had no maximum length, and
-// rejects the CRD.
-func TestPortsHaveNoRules(t *testing.T) {
+// rejects the CRD. They have a pattern and a maximum instead: a number that exceeds an int32 would
+// stop the informers of all objects of the kind.
+func TestUnionsHaveNoRules(t *testing.T) {
+	for name, tc := range map[string]struct {
+		crd  []byte
+		want int
+	}{
+		"PodProbeMarker": {crd.PodProbeMarkers(), 2},
+		"CloneSet":       {crd.CloneSets(), 4},
+		"StatefulSet":    {crd.StatefulSets(), 3},
+	} {
+		t.Run(name, func(t *testing.T) { checkUnions(t, tc.crd, tc.want) })
+	}
+}
+
+func checkUnions(t *testing.T, text []byte, want int) {
+	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(crd.PodProbeMarkers(), &definition); err != nil {
+	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
 		t.Fatal(err)
 	}
 	found := 0
@@ -27,6 +42,9 @@ func TestPortsHaveNoRules(t *testing.T) {
 			found++
 			if len(s.XValidations) > 0 {
 				t.Errorf("%s has %d rules", path, len(s.XValidations))
+			}
+			if s.Pattern == "" || s.Maximum == nil || s.Minimum == nil {
+				t.Errorf("%s has no pattern, no minimum or no maximum", path)
 			}
 		}
 		for name := range s.Properties {
@@ -40,7 +58,7 @@ func TestPortsHaveNoRules(t *testing.T) {
 	for _, version := range definition.Spec.Versions {
 		walk("", version.Schema.OpenAPIV3Schema)
 	}
-	if found != 2 {
-		t.Errorf("found %d ports, want those of httpGet and tcpSocket", found)
+	if found != want {
+		t.Errorf("found %d fields that are a number or a text, want %d", found, want)
 	}
 }

@@ -110,6 +110,8 @@ func additions(kind string) []string {
 	switch kind {
 	case "PodProbeMarker":
 		return []string{"status.conditions"}
+	case "CloneSet":
+		return []string{"status.podSerial"}
 	case "NodePodProbe":
 		return []string{
 			"spec.podProbes.runtimeUID",
