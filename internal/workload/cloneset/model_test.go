@@ -33,7 +33,9 @@ type modelPlanner struct{ marked bool }
 
 func (p modelPlanner) Plan(view *model.State) (model.Step, error) {
 	set := view.Set.(*v1alpha1.CloneSet)
-	in := Input{Set: set, Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions, Now: view.Now}
+	in := Input{
+		Set: set, Pods: gathered(view), Claims: view.Claims, Revisions: view.Revisions, TakenNames: view.Taken, Now: view.Now,
+	}
 	if p.marked {
 		in.Markers = workload.Markers{Labels: sets.New("role")}
 	}
@@ -54,6 +56,16 @@ func (p modelPlanner) Plan(view *model.State) (model.Step, error) {
 		Failed(&next.Status, failures, view.Now)
 		return next
 	}}, nil
+}
+
+// gathered returns the pods that the controller passes to Plan.
+func gathered(view *model.State) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(view.Pods), func(pod *corev1.Pod) bool {
+		if metav1.GetControllerOf(pod) == nil {
+			return pod.Labels["app"] != "web"
+		}
+		return !metav1.IsControlledBy(pod, view.Set)
+	})
 }
 
 // once returns an error if the step writes a pod twice.
@@ -147,6 +159,7 @@ func modelConfig(seed uint64) model.Config {
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "web"}) }),
 			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
 			model.ServingWrites(minimum, voluntary),
+			noExtraPods,
 		},
 		Steps: []func(*model.State, *model.Step) error{model.ServingSteps(minimum, voluntary)},
 		Rest:  atRest,
@@ -166,6 +179,43 @@ func minimum(set model.Object) int {
 		panic(err)
 	}
 	return n.replicas - n.maxUnavailable
+}
+
+// noExtraPods checks that a process does not create more pods than replicas and the surge, whatever
+// happens between its writes. A second process, or one that starts with an old view, may create a pod
+// again that was deleted meanwhile.
+func noExtraPods(before, after *model.State, w model.Write) error {
+	if !w.Controller() || w.Kind != model.Pods || w.Verb != "create" || w.Faults.Stale || w.Faults.Two ||
+		len(after.Pods) == len(before.Pods) {
+		return nil
+	}
+	viewed, now := asSet(w.View.Set), asSet(after.Set)
+	most := 0
+	for _, set := range []*v1alpha1.CloneSet{viewed, now} {
+		n, err := resolve(&set.Spec)
+		if err != nil {
+			return err
+		}
+		most = max(most, n.replicas+n.maxSurge)
+	}
+	if n := min(staying(after, viewed), staying(after, now)); n > most {
+		return fmt.Errorf("creates pod %d, want at most %d", n, most)
+	}
+	return nil
+}
+
+// staying returns how many pods remain in the set, according to its spec.
+func staying(s *model.State, set *v1alpha1.CloneSet) int {
+	n := 0
+	for _, pod := range s.Pods {
+		_, specified := pod.Labels[pub.SpecifiedDeleteKey]
+		if workload.Active(pod) && metav1.IsControlledBy(pod, set) && !specified && pod.Labels["app"] == "web" &&
+			lifecycle.State(pod) != pub.LifecycleStatePreparingDelete &&
+			!slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name) {
+			n++
+		}
+	}
+	return n
 }
 
 // atRest checks that replicas, surge and partition are exact.

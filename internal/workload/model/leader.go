@@ -50,6 +50,8 @@ type leader struct {
 	dirty bool
 	wake  time.Time
 
+	taken map[string]bool
+
 	view     *State
 	failures []workload.Failure
 	// ended reports that the step starts no more kinds of writes: a decision was outdated, the API
@@ -62,7 +64,7 @@ func (w *World) newLeader(lag func(Kind) int) *leader {
 	w.trace("leader %d starts", w.leaders)
 	return &leader{
 		name: "leader " + strconv.Itoa(w.leaders), world: w, cache: newCache(w.store, lag), dirty: true,
-		own: written{deleted: map[types.UID]string{}},
+		own: written{deleted: map[types.UID]string{}}, taken: map[string]bool{},
 	}
 }
 
@@ -80,6 +82,7 @@ func (l *leader) step() (wrote bool) {
 	if l.view.Set == nil {
 		return false
 	}
+	l.view.Taken = l.taken
 	step, err := w.config.Planner.Plan(l.view)
 	if err != nil {
 		w.fail(fmt.Errorf("plan: %w", err))
@@ -168,6 +171,9 @@ func (l *leader) create(k Kind, o Object) {
 			existing, readErr := s.read(k, o.GetName())
 			if readErr == nil && same(set, o, existing) {
 				return existing, nil
+			}
+			if readErr == nil && !metav1.IsControlledBy(existing, set) {
+				l.taken[o.GetName()] = true
 			}
 		}
 		return created, err

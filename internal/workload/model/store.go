@@ -209,6 +209,9 @@ type State struct {
 	Pods      []*corev1.Pod
 	Claims    []*corev1.PersistentVolumeClaim
 	Revisions []*appsv1.ControllerRevision
+	// Taken are names of pods that a create of this leader failed with, because pods that the set does
+	// not control have them. Only the view of a leader has it.
+	Taken map[string]bool
 }
 
 func (s *store) state() *State {
