@@ -249,10 +249,10 @@ const (
 
 // StatefulSetScaleStrategy defines how pods are created and deleted.
 type StatefulSetScaleStrategy struct {
-	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created or
-	// deleted: a number, at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least
-	// 1. It requires podManagementPolicy Parallel unless it is 1. If it is not set, pods are created
-	// and deleted together.
+	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created: a
+	// number, at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least 1. It
+	// requires podManagementPolicy Parallel unless it is 1. If it is not set, pods are created
+	// together.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
