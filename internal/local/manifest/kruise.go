@@ -31,6 +31,7 @@ const kruiseGroup = "apps.kruise.io"
 // validated with their CRDs.
 func (r *reader) kruise(at location, object *unstructured.Unstructured, encoded []byte) {
 	written := object.DeepCopy()
+	withImages(object)
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion().WithKind("CloneSet"):
 		set := &v1alpha1.CloneSet{}
@@ -44,6 +45,20 @@ func (r *reader) kruise(at location, object *unstructured.Unstructured, encoded 
 		}
 	default:
 		r.otherKruise(at, object, encoded)
+	}
+}
+
+// withImages sets the images that the CRDs require. A local run pulls no images, so that manifests
+// may omit them, as in the other workloads.
+func withImages(object *unstructured.Unstructured) {
+	for _, field := range []string{"containers", "initContainers"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec", field)
+		containers, _ := value.([]any)
+		for _, each := range containers {
+			if container, ok := each.(map[string]any); ok && container["image"] == nil {
+				container["image"] = "none"
+			}
+		}
 	}
 }
 

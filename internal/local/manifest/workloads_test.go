@@ -74,7 +74,7 @@ func TestInvalidWorkloads(t *testing.T) {
 		"restart policy of a job":      {text: job("", ""), want: `Job once: spec.template.spec.restartPolicy: Unsupported value: ""`},
 		"field of a Kruise template":   {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`},
 		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
-		"selector of a CloneSet":       {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1), want: "must match spec.selector"},
+		"selector of a CloneSet":       {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1), want: `must contain the label "app: web" of spec.selector`},
 		"value refused by the CRD":     {text: kruise("v1alpha1", "CloneSet", "updateStrategy: {type: Sometimes}"), want: `CloneSet web: spec.updateStrategy.type: Unsupported value: "Sometimes"`},
 		"bound of the CRD":             {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
 		"unknown field":                {text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"), want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`},
