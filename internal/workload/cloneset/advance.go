@@ -17,7 +17,7 @@ import (
 // conditions of readiness gates. It does not start anything, so a paused set continues it too.
 func (p *planner) advance() {
 	for _, m := range p.members {
-		if m.state != pub.LifecycleStatePreparingDelete && unsettled(m.pod) {
+		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && unsettled(m.pod) {
 			step := inplace.Next(m.pod, p.Now)
 			p.after(step.After)
 			m.patch = step.Patch

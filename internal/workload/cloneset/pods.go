@@ -28,6 +28,9 @@ type member struct {
 	// ready reports whether the pod is ready. available reports whether it also has been ready for
 	// minReadySeconds and is in the state Normal.
 	ready, available bool
+	// interrupted reports whether only the first write of an update in place was executed: the pod is
+	// not ready for its update, and nothing else has changed. The update continues, or is cancelled.
+	interrupted bool
 	// named reports whether podsToDelete or a label of the pod requests its deletion.
 	named bool
 	// deleted reports whether the step deletes the pod.
@@ -114,6 +117,8 @@ func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
 		m.named = true
 	}
+	c := workload.Condition(pod, pub.InPlaceUpdateReady)
+	m.interrupted = !m.updated && m.state == pub.LifecycleStateNormal && c != nil && c.Status == corev1.ConditionFalse
 	if m.ready {
 		available, left := workload.Available(pod, p.minReady(), p.Now)
 		m.available = available && m.state == pub.LifecycleStateNormal

@@ -20,7 +20,7 @@ import (
 )
 
 // started reports whether an update of the pod has begun: it comes before all others.
-func (m *member) started() bool { return m.state != pub.LifecycleStateNormal }
+func (m *member) started() bool { return m.interrupted || m.state != pub.LifecycleStateNormal }
 
 // update starts and continues the update of old pods, in order: as many as the partition requires and
 // maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.
@@ -57,9 +57,13 @@ func (p *planner) update() error {
 	return nil
 }
 
-// cancel returns a pod that waits for the hook inPlaceUpdate if it is not to be updated any more,
-// because the update is paused, the partition has been raised, or the template permits no update.
+// cancel returns a pod that waits for the hook inPlaceUpdate, or whose update was interrupted, if it is
+// not to be updated any more, because the update is paused, the partition has been raised, or the
+// template permits no update.
 func (p *planner) cancel(m *member) {
+	if m.interrupted && m.patch == nil {
+		m.patch = inplace.Next(m.pod, p.Now).Patch
+	}
 	if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
 		p.enter(m, lifecycle.AfterUpdate(p.Set.Spec.Lifecycle, m.pod))
 	}
