@@ -1,0 +1,284 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/kubelet"
+)
+
+// newScene returns a world with nodes and without the program.
+func newScene(t testing.TB, e *env.Env) *world {
+	t.Helper()
+	w := &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
+	nodes, err := kubelet.New(kubelet.Options{
+		Config: e.Config, Namespace: w.namespace, Failed: func(error) {}, // The API server may be down.
+	})
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { nodes.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(w.clean)
+	return w
+}
+
+// claims are the claim templates of the scripted sets.
+func claims() []corev1.PersistentVolumeClaim {
+	return []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Gi"),
+			}},
+		},
+	}}
+}
+
+func preDelete() *pub.Lifecycle {
+	return &pub.Lifecycle{PreDelete: &pub.LifecycleHook{
+		LabelsHandler: map[string]string{"hook": "on"}, MarkPodNotReady: true,
+	}}
+}
+
+// scripted returns a set with three replicas that has what a set can have.
+func (w *world) scripted(kind string) client.Object {
+	w.Helper()
+	one := intstr.FromInt32(1)
+	if kind == "CloneSet" {
+		return w.cloneSet("web", 3, func(set *v1alpha1.CloneSet) {
+			set.Spec.Template.Labels["hook"] = "on"
+			set.Spec.VolumeClaimTemplates, set.Spec.Lifecycle = claims(), preDelete()
+			set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
+			set.Spec.UpdateStrategy.MaxUnavailable = &one
+		})
+	}
+	return w.statefulSet("db", 3, func(set *v1beta1.StatefulSet) {
+		set.Spec.Template.Labels["hook"] = "on"
+		set.Spec.VolumeClaimTemplates, set.Spec.Lifecycle = claims(), preDelete()
+		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+		set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{
+			PodUpdatePolicy: v1beta1.InPlaceIfPossiblePodUpdateStrategyType, MaxUnavailable: &one,
+		}
+	})
+}
+
+// script plays the life of a set: it is created with three pods, grows to five, is updated in place,
+// then by recreation, and shrinks to two. Between the steps, each of the functions is called. Ten pods
+// are created, whatever happens to the program.
+func (w *world) script(set client.Object, between func(step string)) {
+	w.Helper()
+	a := w.audit(set)
+	w.release(set.GetName())
+	phase := func(name string, replicas, least, most int, image string, change string) {
+		w.Helper()
+		a.allow(least, most)
+		if change != "" {
+			w.patch(set, "%s", change)
+		}
+		between(name)
+		w.calm(set, replicas, image)
+	}
+	template := func(image, env string) string {
+		return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q,`+
+			`"env":[{"name":"V","value":%q}]}]}}}}`, image, env)
+	}
+	phase("create", 3, 0, 3, "image:1", "")
+	phase("scale out", 5, 3, 5, "image:1", `{"spec":{"replicas":5}}`)
+	phase("recreate", 5, 4, 5, "image:1", template("image:1", "2"))
+	phase("update in place", 5, 4, 5, "image:2", template("image:2", "2"))
+	phase("scale in", 2, 2, 5, "image:2", `{"spec":{"replicas":2}}`)
+	w.wellFormed(set, "2")
+	a.finish(3 + 2 + 5)
+}
+
+// calm waits until the set is settled, for longer than usual: the program starts again and again.
+func (w *world) calm(set client.Object, replicas int, image string) {
+	w.Helper()
+	await.Poll{Interval: 50 * time.Millisecond, Timeout: 3 * time.Minute}.Until(w, fmt.Sprintf("%s has %d pods with %s",
+		set.GetName(), replicas, image), func(ctx context.Context) (string, error) {
+		pods, err := w.pods(ctx, set.GetName())
+		if err != nil {
+			return err.Error(), nil //nolint:nilerr // The API server may be down.
+		}
+		for name, pod := range pods {
+			if pod.DeletionTimestamp != nil || !isReady(pod) || pod.Spec.Containers[0].Image != image {
+				return fmt.Sprintf("pod %s: %v %s", name, pod.Labels, pod.Spec.Containers[0].Image), nil
+			}
+		}
+		if len(pods) != replicas {
+			return fmt.Sprintf("%d pods", len(pods)), nil
+		}
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error(), nil //nolint:nilerr // The API server may be down.
+		}
+		return w.statusGap(set, int32(replicas)), nil //nolint:gosec // a small number
+	})
+}
+
+// wellFormed checks the objects of a set at rest.
+func (w *world) wellFormed(set client.Object, env string) {
+	w.Helper()
+	pods, err := w.pods(w.Context(), set.GetName())
+	w.must(err)
+	used := map[string]bool{}
+	for name, pod := range pods {
+		if got := pod.Spec.Containers[0].Env[0].Value; got != env {
+			w.Errorf("pod %s has V=%s, want %s", name, got, env)
+		}
+		if state := pod.Labels[pub.LifecycleStateKey]; state != string(pub.LifecycleStateNormal) {
+			w.Errorf("pod %s is %s, want Normal", name, state)
+		}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				used[volume.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	if len(used) != len(pods) {
+		w.Errorf("%d pods use the claims %v", len(pods), used)
+	}
+	var claims corev1.PersistentVolumeClaimList
+	w.must(w.client.List(w.Context(), &claims, client.InNamespace(w.namespace)))
+	var names []string
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if owners := claim.OwnerReferences; len(owners) > 0 && owners[0].Kind == "Pod" && !exists(pods, owners[0].UID) {
+			continue // Nothing collects garbage here.
+		}
+		names = append(names, claim.Name)
+	}
+	for name := range used {
+		if !slices.Contains(names, name) {
+			w.Errorf("claim %s does not exist; there are %v", name, names)
+		}
+	}
+	if len(names) > 5 {
+		w.Errorf("%d claims, at most five were needed: %v", len(names), names)
+	}
+	var revisions appsv1.ControllerRevisionList
+	w.must(w.client.List(w.Context(), &revisions, client.InNamespace(w.namespace)))
+	if len(revisions.Items) != 3 {
+		w.Errorf("%d revisions, want 3", len(revisions.Items))
+	}
+	for i := range revisions.Items {
+		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner == nil || owner.UID != set.GetUID() {
+			w.Errorf("revision %s has no owner", revisions.Items[i].Name)
+		}
+	}
+}
+
+func exists(pods map[string]*corev1.Pod, uid types.UID) bool {
+	for _, pod := range pods {
+		if pod.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+func nothing(string) {}
+
+// TestProcessIsKilledAtEveryWrite kills each process before or after its n-th write. With n = 1, every
+// write is the last one of its process, and with larger n a process ends within the parallel writes of
+// a step.
+func TestProcessIsKilledAtEveryWrite(t *testing.T) {
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		for _, after := range []bool{true, false} {
+			for _, nth := range []int{1, 2, 3, 5, 8} {
+				when, last, end := "before", nth+1, dieBefore
+				if after {
+					when, last, end = "after", nth, dieAfter
+				}
+				t.Run(fmt.Sprintf("%s %s write %d", kind, when, last), func(t *testing.T) {
+					w := newScene(t, shared)
+					set := w.scripted(kind)
+					stop := w.run(func(n int) fate {
+						if n < last {
+							return deliver
+						}
+						return end
+					})
+					w.script(set, nothing)
+					processes, writes := stop()
+					t.Logf("%d processes, %d writes", processes, writes)
+					if processes < 3 {
+						t.Errorf("only %d processes were started", processes)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestResponsesAreLost executes every write, and loses the responses of many.
+func TestResponsesAreLost(t *testing.T) {
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		for _, every := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s, one of %d", kind, every), func(t *testing.T) {
+				w := newScene(t, shared)
+				set := w.scripted(kind)
+				w.run(func(n int) fate {
+					if n%every == 0 {
+						return loseResponse
+					}
+					return deliver
+				})
+				w.script(set, nothing)
+			})
+		}
+	}
+}
+
+// TestTwoLeaders runs two processes at the same time: one that has lost its lease and does not know
+// it yet, and its successor.
+func TestTwoLeaders(t *testing.T) {
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newScene(t, shared)
+			set := w.scripted(kind)
+			all := func(int) fate { return deliver }
+			w.run(all)
+			w.run(all)
+			w.script(set, nothing)
+		})
+	}
+}
+
+// TestAPIServerIsDown stops the API server in the middle of each step of the script.
+func TestAPIServerIsDown(t *testing.T) {
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		t.Run(kind, func(t *testing.T) {
+			e := env.Start(t)
+			w := newScene(t, e)
+			set := w.scripted(kind)
+			w.run(func(int) fate { return deliver })
+			w.script(set, func(step string) {
+				time.Sleep(150 * time.Millisecond) // Some of the writes of the step are executed.
+				w.must(e.StopAPIServer())
+				time.Sleep(2 * time.Second)
+				w.must(e.StartAPIServer())
+			})
+		})
+	}
+}

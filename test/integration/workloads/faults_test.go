@@ -1,0 +1,171 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+)
+
+// fate is what happens to a write of a process.
+type fate int
+
+const (
+	// deliver executes the write and returns its response.
+	deliver fate = iota
+	// loseResponse executes the write. The process gets an error.
+	loseResponse
+	// dieBefore kills the process before the write is sent, dieAfter when it has been executed.
+	dieBefore
+	dieAfter
+)
+
+var (
+	errDead = errors.New("the process is dead")
+	errLost = errors.New("the response is lost")
+)
+
+// wire is the connection of one process to the API server.
+type wire struct {
+	base http.RoundTripper
+	// decide returns the fate of the n-th write, from 1.
+	decide func(n int) fate
+
+	mu     sync.Mutex
+	writes int
+	dead   bool
+	died   chan struct{}
+	// posts counts the requests that create pods.
+	posts int
+}
+
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	fate, err := w.next(request)
+	if err != nil {
+		return nil, err
+	}
+	if fate == dieBefore {
+		w.die()
+		return nil, errDead
+	}
+	response, err := w.base.RoundTrip(request)
+	if fate == deliver || err != nil {
+		return response, err
+	}
+	_ = response.Body.Close()
+	if fate == dieAfter {
+		w.die()
+		return nil, errDead
+	}
+	return nil, errLost
+}
+
+// next counts the request and returns its fate.
+func (w *wire) next(request *http.Request) (fate, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return deliver, errDead
+	}
+	if !isWrite(request) {
+		return deliver, nil
+	}
+	w.writes++
+	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/pods") {
+		w.posts++
+	}
+	return w.decide(w.writes), nil
+}
+
+// isWrite reports whether the request writes an object that the sets consist of.
+func isWrite(request *http.Request) bool {
+	path := request.URL.Path
+	return request.Method != http.MethodGet && request.Method != http.MethodHead &&
+		!strings.Contains(path, "/events") && !strings.Contains(path, "/apis/authorization.k8s.io/")
+}
+
+// die makes all further requests fail.
+func (w *wire) die() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dead {
+		w.dead = true
+		close(w.died)
+	}
+}
+
+func (w *wire) podPosts() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.posts
+}
+
+// process runs the program with a wire until the context ends or the wire is cut. It returns the
+// number of its writes.
+func (w *world) process(ctx context.Context, config *rest.Config, line *wire) int {
+	var c configv1alpha1.WorkloadsConfiguration
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	config = rest.CopyConfig(config)
+	line.died = make(chan struct{})
+	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
+		line.base = base
+		return line
+	})
+	program, err := workloads.New(workloads.Options{
+		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Controllers: c.Controllers, Registry: prometheus.NewRegistry(), Logger: w.logger(),
+	})
+	if err != nil {
+		w.Error(err)
+		return 0
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-line.died:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := program.Run(ctx); err != nil && !errors.Is(err, errDead) {
+		w.Log("run the program:", err)
+	}
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	return line.writes
+}
+
+// run runs processes one after another until the test or the returned function ends it. Each process
+// has a new wire with the fates.
+func (w *world) run(decide func(n int) fate) (stop func() (processes, writes int)) {
+	w.Helper()
+	config := w.env.Component(w, workloads.Name)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	processes, writes := 0, 0
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			processes++
+			writes += w.process(ctx, config, &wire{decide: decide})
+		}
+	}()
+	stop = func() (int, int) {
+		cancel()
+		<-done
+		return processes, writes
+	}
+	w.Cleanup(func() { stop() })
+	return stop
+}
