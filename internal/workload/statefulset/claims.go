@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +14,10 @@ import (
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
+
+// claimRecheck is when a pod is created again that waits for the end of a claim. The end of a claim does
+// not cause a step.
+const claimRecheck = time.Second
 
 // retention is persistentVolumeClaimRetentionPolicy with its defaults.
 type retention struct{ deleteWithSet, deleteWhenScaled bool }
@@ -41,6 +46,7 @@ func (p *planner) createClaims(pod string) bool {
 			continue
 		}
 		if claim.DeletionTimestamp != nil || p.retention.deleteWhenScaled && ownedByPod(claim, pod) {
+			p.requeue(claimRecheck)
 			return false
 		}
 	}

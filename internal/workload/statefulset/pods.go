@@ -94,17 +94,14 @@ func (p *planner) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	return template, err
 }
 
-// identify restores the labels of a replica that another client changed.
+// identify restores the labels of a replica that another client changed. A pod without the index is of
+// a controller that does not write it, and stays as it is.
 func (p *planner) identify(r *replica) {
-	for key, value := range identity(r) {
-		if key == appsv1.PodIndexLabel && r.pod.Labels[key] == "" {
-			// A pod that another controller created without the label keeps going without a write.
-			continue
-		}
-		if r.pod.Labels[key] != value {
-			patch := p.patch(r.pod, "RestoreIdentity")
-			setLabel(patch, key, value)
-		}
+	if r.pod.Labels[appsv1.StatefulSetPodNameLabel] != r.name {
+		setLabel(p.patch(r.pod, "RestoreIdentity"), appsv1.StatefulSetPodNameLabel, r.name)
+	}
+	if index := r.pod.Labels[appsv1.PodIndexLabel]; index != "" && index != r.name[len(p.set.Name)+1:] {
+		setLabel(p.patch(r.pod, "RestoreIdentity"), appsv1.PodIndexLabel, strconv.Itoa(r.ordinal))
 	}
 }
 
