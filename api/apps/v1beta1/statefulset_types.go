@@ -182,8 +182,8 @@ type StatefulSetUpdateStrategy struct {
 
 // RollingUpdateStatefulSetStrategy contains the parameters of rolling updates.
 type RollingUpdateStatefulSetStrategy struct {
-	// partition is the first ordinal that is updated: pods with a lower ordinal keep the old revision.
-	// With unorderedUpdate it is the number of pods that keep the old revision. At least 0.
+	// partition is the number of pods that keep the old revision: those with the lowest ordinals, or any
+	// with unorderedUpdate. At least 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
