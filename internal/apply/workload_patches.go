@@ -11,11 +11,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
 )
@@ -51,6 +53,11 @@ func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
 	version := patch.Pod.ResourceVersion
 	for _, part := range podRequests(patch, x.set) {
 		stored, err := x.send(ctx, patch.Pod, version, part)
+		if part.subresource == resizeSubresource && resizeRefused(err) {
+			stored, err = x.send(ctx, patch.Pod, version, podRequest{metadata: map[string]any{
+				"annotations": map[string]string{pub.ResizeRefusedKey: err.Error()},
+			}})
+		}
 		x.note(request{
 			kind: podKind, operation: "patch", name: patch.Pod.Name, reason: patch.Reason, version: stored, update: true,
 		}, err)
@@ -59,6 +66,13 @@ func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
 		}
 		version = stored
 	}
+}
+
+// resizeRefused reports whether the API server can never resize the pod. The planner is told with an
+// annotation, and recreates the pod. API servers before Kubernetes 1.33 do not have the subresource.
+func resizeRefused(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsBadRequest(err)
 }
 
 // exists returns ErrOutdated if the set does not exist or is being deleted. The cache may have an

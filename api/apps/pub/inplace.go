@@ -20,6 +20,10 @@ const (
 	// InPlaceUpdateGraceKey is the pod annotation that is present during the grace period of an
 	// update. The value is what is written to the pod after the grace period, as JSON.
 	InPlaceUpdateGraceKey = "apps.kruise.io/inplace-update-grace"
+
+	// ResizeRefusedKey is the pod annotation that contains why the API server refused the new
+	// resources of an update in place. The pod must be recreated. OpenKruise does not set it.
+	ResizeRefusedKey = "seamark.dev/resize-refused"
 )
 
 // InPlaceUpdateState is the state of the last in-place update of a pod, in its annotation

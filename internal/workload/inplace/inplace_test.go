@@ -268,6 +268,22 @@ func TestResize(t *testing.T) {
 	}
 }
 
+func TestResizeThatTheAPIServerRefuses(t *testing.T) {
+	one, two := template("main:1"), template("main:1")
+	two.Spec.Containers[0].Resources.Requests = list("cpu", "2")
+	n := newNode(pod(one))
+	n.write(start(t, n, one, two, "web-b", 0, now), 1)
+	n.pod.Annotations[pub.ResizeRefusedKey] = "no"
+	if step := inplace.Next(n.pod, now); step.Refused != "no" || step.Patch != nil {
+		t.Errorf("step %+v, want that the update is refused", step)
+	}
+	n.write(start(t, n, two, one, "web-a", 0, now), all)
+	if why, ok := n.pod.Annotations[pub.ResizeRefusedKey]; ok {
+		t.Errorf("a rollback keeps the annotation %q", why)
+	}
+	finish(t, n, now)
+}
+
 // The annotations are what OpenKruise writes.
 func TestUpdateOfOpenKruiseIsContinued(t *testing.T) {
 	const started = `{"revision":"web-b","updateTimestamp":"2026-11-21T12:00:00Z",` +

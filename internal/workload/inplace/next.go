@@ -41,6 +41,7 @@ func Start(pod *corev1.Pod, change *Change, target Target, now time.Time) *workl
 	for key, value := range target.Labels {
 		patch.Labels[key] = &value
 	}
+	remove(patch, pub.ResizeRefusedKey)
 	patch.Conditions = notReady(pod, change, now)
 	if target.Grace > 0 && len(patch.Conditions)+len(waitingConditions(pod)) > 0 {
 		text, err := writePending(change, target)
@@ -183,6 +184,9 @@ func Next(pod *corev1.Pod, now time.Time) Step {
 		return Step{Refused: why}
 	}
 	if patch := resizeAgain(pod, state); patch != nil {
+		if why := pod.Annotations[pub.ResizeRefusedKey]; why != "" {
+			return Step{Refused: why}
+		}
 		return Step{Patch: patch}
 	}
 	if patch := nextBatch(pod, state, now); patch != nil {
