@@ -66,7 +66,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	// options returns the options of a controller, whose sets get an informer.
 	options := func(kind string, object client.Object) (workload.Options, error) {
 		own := shared
-		own.Gate = &workload.Gate{}
+		own.Gate = workload.NewGate()
 		guard.gates[kind] = own.Gate
 		var err error
 		own.Stores.Sets, err = newStore(ctx, mgr.GetCache(), object, nil)

@@ -91,6 +91,7 @@ func (b *Base) Finish(
 	case len(step.Errs) > 0:
 		return reconcile.Result{}, errors.Join(step.Errs...)
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
+		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
 		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
 	}
 	if !equality.Semantic.DeepEqual(before, after) {

@@ -31,7 +31,7 @@ type remembered struct {
 	set, pods, claims, revisions string
 	// deleted are the pods that were deleted, and that the cache does not show as terminating yet.
 	deleted map[types.UID]bool
-	// waiting is set if the last reconcile found an old cache.
+	// waiting is set if the last reconcile found an old cache: then any event of the set matters.
 	waiting bool
 	// taken are names of pods that belong to others.
 	taken map[string]bool
@@ -98,6 +98,13 @@ func older(cached, wrote string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(cached, wrote)
 	return err == nil && order < 0
+}
+
+// await makes any event of the set matter until it is reconciled again.
+func (m *memory) await(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).waiting = true
 }
 
 // isWaiting reports whether the last reconcile of the set found an old cache.

@@ -50,12 +50,21 @@ type world struct {
 // newWorld starts the program and the nodes for the test.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, env: shared, client: shared.Client, namespace: shared.Namespace(t)}
-	w.runNodes()
+	w := newWorldWithoutProgram(t)
 	w.start()
-	t.Cleanup(w.clean)
 	return w
 }
+
+// newWorldWithoutProgram starts only the nodes.
+func newWorldWithoutProgram(t testing.TB) *world {
+	t.Helper()
+	w := &world{TB: t, env: shared, client: shared.Client, namespace: shared.Namespace(t)}
+	t.Cleanup(w.clean)
+	w.runNodes()
+	return w
+}
+
+func parallel(set *v1beta1.StatefulSet) { set.Spec.PodManagementPolicy = "Parallel" }
 
 // clean deletes the sets and their pods: nothing collects garbage here.
 func (w *world) clean() {

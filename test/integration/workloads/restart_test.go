@@ -1,0 +1,84 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// TestRestartWritesNothing restarts the program with 50 sets of 10 pods: it reconciles each once.
+func TestRestartWritesNothing(t *testing.T) {
+	w := newWorldWithoutProgram(t)
+	stop := w.start()
+	const sets, replicas = 25, 10
+	var all []client.Object
+	for i := range sets {
+		all = append(all, w.cloneSet(fmt.Sprint("clones-", i), replicas), w.statefulSet(fmt.Sprint("stateful-", i), replicas, parallel))
+	}
+	for _, set := range all {
+		w.settled(set, replicas, "image:1")
+	}
+	stop()
+	writes, reconciles := w.writes(), reconciled(t)
+	w.start()
+	await.Until(t, "every set is reconciled", func(context.Context) (string, error) {
+		if n := reconciled(t) - reconciles; n < 2*sets {
+			return fmt.Sprintf("%g reconciles", n), nil
+		}
+		return "", nil
+	})
+	// What a second reconcile or a write would follow from has happened by now.
+	select {
+	case <-time.After(time.Second):
+	case <-t.Context().Done():
+	}
+	if n := reconciled(t) - reconciles; n != 2*sets {
+		t.Errorf("%g reconciles of %d sets, want one each", n, 2*sets)
+	}
+	if diff := w.writes() - writes; diff != 0 {
+		t.Errorf("%d writes after a restart with nothing to do, want none", diff)
+	}
+}
+
+// writes returns the number of writes to sets, pods, claims and revisions that the API server served.
+func (w *world) writes() int {
+	w.Helper()
+	requests, err := w.env.Requests(w.Context())
+	w.must(err)
+	return requests.Count(func(r env.Request) bool {
+		return r.IsWrite() && strings.Contains("clonesets statefulsets pods persistentvolumeclaims controllerrevisions", r.Resource)
+	})
+}
+
+// reconciled returns the number of reconciles of both controllers.
+func reconciled(t *testing.T) float64 {
+	t.Helper()
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_reconcile_total" {
+			for _, metric := range family.GetMetric() {
+				total += count(metric)
+			}
+		}
+	}
+	return total
+}
+
+func count(metric *dto.Metric) float64 { return metric.GetCounter().GetValue() }
