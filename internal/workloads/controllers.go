@@ -63,38 +63,45 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected()}
-	// options returns the options of a controller, whose sets get an informer.
-	options := func(kind string, object client.Object) (workload.Options, error) {
-		own := shared
-		own.Gate = workload.NewGate()
-		guard.gates[kind] = own.Gate
-		var err error
-		own.Stores.Sets, err = newStore(ctx, mgr.GetCache(), object, nil)
-		return own, err
-	}
-	if *enabled.CloneSet.Enabled {
-		own, err := options(cloneset.Kind().Kind, &v1alpha1.CloneSet{})
-		if err != nil {
-			return err
-		}
-		census.cloneSets = own.Stores.Sets
-		if err := cloneset.New(own).Add(mgr, mgr.GetCache(), int(enabled.CloneSet.Concurrency)); err != nil {
-			return err
-		}
-	}
-	if *enabled.StatefulSet.Enabled {
-		own, err := options(statefulset.Kind().Kind, &v1beta1.StatefulSet{})
-		if err != nil {
-			return err
-		}
-		census.statefulSets = own.Stores.Sets
-		if err := statefulset.New(own).Add(mgr, mgr.GetCache(), int(enabled.StatefulSet.Concurrency)); err != nil {
-			return err
-		}
+	if err := w.addKinds(ctx, mgr, shared, guard, census); err != nil {
+		return err
 	}
 	counters.Watch(w.options.Version, census.count)
 	if err := mgr.Add(guard); err != nil {
 		return fmt.Errorf("add the guard: %w", err)
+	}
+	return nil
+}
+
+// addKinds adds the enabled controllers, each with a gate and an informer of its sets.
+func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared workload.Options, guard *guard, census *census) error {
+	informers, enabled := mgr.GetCache(), w.options.Controllers
+	options := func(kind string, object client.Object, sets *workload.Store) (workload.Options, error) {
+		own := shared
+		own.Gate = workload.NewGate()
+		guard.gates[kind] = own.Gate
+		var err error
+		own.Stores.Sets, err = newStore(ctx, informers, object, nil)
+		*sets = own.Stores.Sets
+		return own, err
+	}
+	if *enabled.CloneSet.Enabled {
+		own, err := options(cloneset.Kind().Kind, &v1alpha1.CloneSet{}, &census.cloneSets)
+		if err != nil {
+			return err
+		}
+		if err := cloneset.New(own).Add(mgr, informers, int(enabled.CloneSet.Concurrency)); err != nil {
+			return err
+		}
+	}
+	if *enabled.StatefulSet.Enabled {
+		own, err := options(statefulset.Kind().Kind, &v1beta1.StatefulSet{}, &census.statefulSets)
+		if err != nil {
+			return err
+		}
+		if err := statefulset.New(own).Add(mgr, informers, int(enabled.StatefulSet.Concurrency)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,93 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/apply"
+)
+
+func TestStepsWaitForTheirOwnWrites(t *testing.T) {
+	now := metav1.Now()
+	alive := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
+	ending := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: &now}}
+	all := versions{set: "100", pods: "100", claims: "100", revisions: "100"}
+	cases := map[string]struct {
+		wrote  apply.Step
+		status string
+		cached versions
+		pods   []*corev1.Pod
+		want   bool
+	}{
+		"nothing written":             {cached: versions{}, want: true},
+		"cache with the pods":         {wrote: apply.Step{Pods: "100"}, cached: all, want: true},
+		"older cache of pods":         {wrote: apply.Step{Pods: "101"}, cached: all},
+		"longer version is newer":     {wrote: apply.Step{Pods: "99"}, cached: all, want: true},
+		"older cache of claims":       {wrote: apply.Step{Claims: "101"}, cached: all},
+		"older cache of revisions":    {wrote: apply.Step{Revisions: "101"}, cached: all},
+		"older cache of sets":         {status: "101", cached: all},
+		"cache with the status":       {status: "100", cached: all, want: true},
+		"deleted pod is in the cache": {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{alive}},
+		"deleted pod is terminating":  {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{ending}, want: true},
+		"deleted pod is gone":         {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, want: true},
+		"cache without versions":      {wrote: apply.Step{Pods: "101"}, cached: versions{}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m, key := newMemory(), types.NamespacedName{Namespace: "ns", Name: "set"}
+			m.wrote(key, "uid", &tc.wrote)
+			if tc.status != "" {
+				m.published(key, "uid", tc.status, now.Time)
+			}
+			if got := m.caughtUp(key, "uid", tc.cached, tc.pods); got != tc.want {
+				t.Errorf("caught up %t, want %t", got, tc.want)
+			}
+			if got := m.isWaiting(key); got == tc.want {
+				t.Errorf("waiting %t, want %t", got, !tc.want)
+			}
+			// A set with the same name that is created later does not wait for the writes to the earlier one.
+			if !m.caughtUp(key, "other", tc.cached, tc.pods) {
+				t.Error("a new set with the same name waits")
+			}
+		})
+	}
+}
+
+func TestLargeSetsPause(t *testing.T) {
+	m, key, now := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(100, 0)
+	if pause := m.pause(key, now); pause != 0 {
+		t.Errorf("pause of an unknown set: %s, want none", pause)
+	}
+	for pods, want := range map[int]time.Duration{0: 0, 10: 10 * pausePerPod, 1 << 20: longest} {
+		m.planned(key, "uid", pods, now)
+		if pause := m.pause(key, now); pause != want {
+			t.Errorf("pause after a step of %d pods: %s, want %s", pods, pause, want)
+		}
+		if pause := m.pause(key, now.Add(longest)); pause != 0 {
+			t.Errorf("pause of %d pods after %s: %s, want none", pods, longest, pause)
+		}
+	}
+}
+
+func TestGate(t *testing.T) {
+	g, calls := NewGate(), 0
+	g.reopen = append(g.reopen, func() { calls++ })
+	if g.Open() {
+		t.Error("a new gate is open")
+	}
+	for i, step := range []struct {
+		open  bool
+		calls int
+	}{{true, 1}, {true, 1}, {false, 1}, {true, 2}} {
+		if g.Set(step.open); g.Open() != step.open || calls != step.calls {
+			t.Errorf("step %d: open %t after %d calls, want %t after %d", i, g.Open(), calls, step.open, step.calls)
+		}
+	}
+}
