@@ -27,7 +27,7 @@ import (
 const (
 	// statusPause is the time between two writes of a status that only counts pods: while many pods
 	// become ready, the status follows with few writes.
-	statusPause = 200 * time.Millisecond
+	statusPause = 50 * time.Millisecond
 	// recheck is when a set is reconciled again whose last writes the cache does not have.
 	recheck = 20 * time.Millisecond
 	// again is when a step is planned again whose writes cause an event, in case that the event was
