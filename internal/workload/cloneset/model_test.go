@@ -198,24 +198,25 @@ func noExtraPods(before, after *model.State, w model.Write) error {
 		}
 		most = max(most, n.replicas+n.maxSurge)
 	}
-	if n := min(staying(after, viewed), staying(after, now)); n > most {
+	n := 0
+	for _, pod := range after.Pods {
+		i := slices.IndexFunc(w.View.Pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
+		if stays(viewed, pod) && stays(now, pod) && (i < 0 || stays(viewed, w.View.Pods[i])) {
+			n++
+		}
+	}
+	if n > most {
 		return fmt.Errorf("creates pod %d, want at most %d", n, most)
 	}
 	return nil
 }
 
-// staying returns how many pods remain in the set, according to its spec.
-func staying(s *model.State, set *v1alpha1.CloneSet) int {
-	n := 0
-	for _, pod := range s.Pods {
-		_, specified := pod.Labels[pub.SpecifiedDeleteKey]
-		if workload.Active(pod) && metav1.IsControlledBy(pod, set) && !specified && pod.Labels["app"] == "web" &&
-			lifecycle.State(pod) != pub.LifecycleStatePreparingDelete &&
-			!slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name) {
-			n++
-		}
-	}
-	return n
+// stays reports whether the pod remains in the set, according to its spec.
+func stays(set *v1alpha1.CloneSet, pod *corev1.Pod) bool {
+	_, specified := pod.Labels[pub.SpecifiedDeleteKey]
+	return workload.Active(pod) && metav1.IsControlledBy(pod, set) && !specified && pod.Labels["app"] == "web" &&
+		lifecycle.State(pod) != pub.LifecycleStatePreparingDelete &&
+		!slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
 
 // atRest checks that replicas, surge and partition are exact.

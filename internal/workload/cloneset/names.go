@@ -62,7 +62,11 @@ func (p *planner) newNames() *names {
 	}
 	n.free = p.freeIDs(n.taken)
 	for _, claim := range p.Claims {
-		n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
+		// Without reuse, a claim that still belongs to the set is that of a pod that is being created. The
+		// cache may not contain the pod yet: with another name, it would be created twice.
+		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !p.owned(claim) {
+			n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
+		}
 	}
 	return n
 }

@@ -9,6 +9,7 @@
 // new leader must then write nothing.
 //
 // The package is for tests only. A test of a planner writes a Planner around it, the changes that
-// users make to the set, and what the planner must keep. Seeds runs them. A failed run prints its
-// seed and its last steps; the environment variable SEAMARK_MODEL_SEED repeats only this seed.
+// users make to the set, and what the planner must keep. Fuzz runs them. A failed run prints its
+// seed and its last steps; the environment variable SEAMARK_MODEL_SEED repeats only this seed, and
+// SEAMARK_MODEL_SEEDS changes how many seeds run.
 package model

@@ -9,19 +9,22 @@ import (
 	"testing"
 )
 
-// SeedVariable is the environment variable that selects one seed.
-const SeedVariable = "SEAMARK_MODEL_SEED"
+const (
+	// SeedVariable is the environment variable that selects one seed.
+	SeedVariable = "SEAMARK_MODEL_SEED"
+	// SeedsVariable is the environment variable that replaces the number of seeds.
+	SeedsVariable = "SEAMARK_MODEL_SEEDS"
+)
 
-// Fuzz runs a fuzz target over seeds. Without -fuzz it runs the seeds 1 to n, or the one of
-// SEAMARK_MODEL_SEED.
+// Fuzz runs a fuzz target over seeds. Without -fuzz it runs the seeds 1 to n, or to that of
+// SEAMARK_MODEL_SEEDS, or only the one of SEAMARK_MODEL_SEED.
 func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config) {
 	f.Helper()
 	first := uint64(1)
-	if text := os.Getenv(SeedVariable); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			f.Fatalf("%s: %q is invalid: must be a number", SeedVariable, text)
-		}
+	if seeds, ok := number(f, SeedsVariable); ok {
+		n = seeds
+	}
+	if seed, ok := number(f, SeedVariable); ok {
 		first, n = seed, seed
 	}
 	for seed := first; seed <= n; seed++ {
@@ -32,4 +35,18 @@ func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// number returns the value of an environment variable, if it is set.
+func number(f *testing.F, name string) (uint64, bool) {
+	f.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, false
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		f.Fatalf("%s: %q is invalid: must be a number", name, text)
+	}
+	return value, true
 }

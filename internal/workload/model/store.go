@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -153,10 +154,10 @@ func (s *store) update(k Kind, name string, p preconditions, change func(Object)
 	if err != nil {
 		return nil, err
 	}
-	before := encode(o)
-	change(o)
-	o = normalize(o)
-	if encode(o) == before {
+	if change(o); p.version != "" {
+		o = normalize(o) // Only the planners write what the API server stores differently.
+	}
+	if equality.Semantic.DeepEqual(o, s.tables[k].objects[name]) {
 		return o, nil
 	}
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && k != Pods {
