@@ -1,0 +1,293 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
+)
+
+const (
+	ownerKey    = "game.kruise.io/owner-gss"
+	priorityKey = "game.kruise.io/gameserver-update-priority"
+	opsStateKey = "game.kruise.io/gameserver-opsState"
+)
+
+// game makes the calls that OpenKruiseGame's controller of GameServerSets makes.
+type game struct {
+	*world
+	set *v1beta1.StatefulSet
+}
+
+// newGame creates the set as OpenKruiseGame does for a new GameServerSet.
+func newGame(w *world, name string, replicas int32) *game {
+	w.Helper()
+	g := &game{world: w, set: &v1beta1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.namespace, Name: name, Annotations: map[string]string{"game.kruise.io/asts-hash": "1"},
+		},
+		Spec: v1beta1.StatefulSetSpec{
+			Replicas: &replicas, ServiceName: name, PodManagementPolicy: appsv1.ParallelPodManagement,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{ownerKey: name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ownerKey: name}},
+				Spec: corev1.PodSpec{
+					Containers:     []corev1.Container{{Name: "main", Image: "image:1"}},
+					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+				},
+			},
+			ScaleStrategy: &v1beta1.StatefulSetScaleStrategy{},
+			UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{
+				Type: appsv1.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &v1beta1.RollingUpdateStatefulSetStrategy{
+					MaxUnavailable:  new(intstr.FromInt32(1)),
+					PodUpdatePolicy: v1beta1.InPlaceIfPossiblePodUpdateStrategyType,
+					UnorderedUpdate: &v1beta1.UnorderedUpdateStrategy{PriorityStrategy: &pub.UpdatePriorityStrategy{
+						OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: priorityKey}},
+					}},
+				},
+			},
+		},
+	}}
+	w.must(w.client.Create(w.Context(), g.set))
+	return g
+}
+
+// scale updates replicas, reserveOrdinals and scaleStrategy together, on the whole object.
+func (g *game) scale(replicas int32, reserved ...int32) {
+	g.Helper()
+	await.Until(g, "the set is scaled", func(ctx context.Context) (string, error) {
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
+			return "", err
+		}
+		g.set.Spec.Replicas, g.set.Spec.ReserveOrdinals = &replicas, nil
+		for _, ordinal := range reserved {
+			g.set.Spec.ReserveOrdinals = append(g.set.Spec.ReserveOrdinals, intstr.FromInt32(ordinal))
+		}
+		g.set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{}
+		if err := g.client.Update(ctx, g.set); err != nil {
+			return err.Error(), nil
+		}
+		return "", nil
+	})
+}
+
+// has waits until exactly the pods with the ordinals exist, all ready and with the image, and the
+// status is what OpenKruiseGame copies to the GameServerSet.
+func (g *game) has(image string, ordinals ...int) map[string]*corev1.Pod {
+	g.Helper()
+	var want []string
+	for _, ordinal := range ordinals {
+		want = append(want, fmt.Sprintf("%s-%d", g.set.Name, ordinal))
+	}
+	slices.Sort(want)
+	var pods map[string]*corev1.Pod
+	await.Until(g, fmt.Sprintf("pods %v with %s", want, image), func(ctx context.Context) (string, error) {
+		var err error
+		if pods, err = g.servers(ctx); err != nil {
+			return "", err
+		}
+		if names := slices.Sorted(maps.Keys(pods)); !slices.Equal(names, want) {
+			return fmt.Sprintf("pods %v", names), nil
+		}
+		for name, pod := range pods {
+			if pod.DeletionTimestamp != nil || !isReady(pod) || pod.Spec.Containers[0].Image != image {
+				return name + " is not ready with the image", nil
+			}
+		}
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
+			return "", err
+		}
+		if g.set.Status.LabelSelector != ownerKey+"="+g.set.Name || g.set.Status.UpdateRevision == "" {
+			return fmt.Sprintf("status %+v", g.set.Status), nil
+		}
+		return g.statusGap(g.set, int32(len(want))), nil //nolint:gosec // a small number
+	})
+	return pods
+}
+
+func (g *game) servers(ctx context.Context) (map[string]*corev1.Pod, error) {
+	var list corev1.PodList
+	err := g.client.List(ctx, &list, client.InNamespace(g.namespace), client.MatchingLabels{ownerKey: g.set.Name})
+	pods := make(map[string]*corev1.Pod)
+	for i := range list.Items {
+		pods[list.Items[i].Name] = &list.Items[i]
+	}
+	return pods, err
+}
+
+func (g *game) label(ordinal int, key, value string) {
+	g.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: fmt.Sprintf("%s-%d", g.set.Name, ordinal)}}
+	g.patch(pod, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+}
+
+// update replaces the image of the template, as UpdateWorkload of OpenKruiseGame does with a whole object.
+func (g *game) update(image string, partition int32) {
+	g.Helper()
+	await.Until(g, "the template is updated", func(ctx context.Context) (string, error) {
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
+			return "", err
+		}
+		g.set.Spec.Template.Spec.Containers[0].Image = image
+		g.set.Spec.UpdateStrategy.RollingUpdate.Partition = &partition
+		g.set.Annotations["game.kruise.io/asts-hash"] = image
+		if err := g.client.Update(ctx, g.set); err != nil {
+			return err.Error(), nil
+		}
+		return "", nil
+	})
+}
+
+// images returns which pods have the image, by their names.
+func (g *game) images(ctx context.Context, image string) (string, error) {
+	pods, err := g.servers(ctx)
+	var with []string
+	for name, pod := range pods {
+		if pod.Spec.Containers[0].Image == image {
+			with = append(with, name)
+		}
+	}
+	slices.Sort(with)
+	return strings.Join(with, " "), err
+}
+
+func TestOpenKruiseGameScales(t *testing.T) {
+	w := newWorld(t)
+	g := newGame(w, "minecraft", 3)
+	g.has("image:1", 0, 1, 2)
+
+	// A game server that waits to be deleted is deleted first: OpenKruiseGame reserves its ordinal.
+	g.label(1, opsStateKey, "WaitToDelete")
+	g.scale(2, 1)
+	g.has("image:1", 0, 2)
+
+	// Scaled up with the ordinal still reserved, then with the ordinal free again.
+	g.scale(4, 1)
+	before := g.has("image:1", 0, 2, 3, 4)
+	g.scale(5)
+	after := g.has("image:1", 0, 1, 2, 3, 4)
+	for name, pod := range before {
+		if after[name].UID != pod.UID {
+			t.Errorf("pod %s was replaced while the set was scaled up", name)
+		}
+	}
+
+	// Killed game servers are replaced by nothing: replicas is lowered and their ordinals are reserved.
+	g.scale(3, 0, 3)
+	g.has("image:1", 1, 2, 4)
+	g.scale(0)
+	g.has("image:1")
+}
+
+func TestOpenKruiseGameUpdatesInPlaceByPriority(t *testing.T) {
+	w := newWorld(t)
+	g := newGame(w, "minecraft", 4)
+	before := g.has("image:1", 0, 1, 2, 3)
+	for ordinal, priority := range []string{"5", "20", "0", "10"} {
+		g.label(ordinal, priorityKey, priority)
+	}
+	// Two game servers keep the old version: those with the lowest priority.
+	g.update("image:2", 2)
+	await.Until(t, "the two pods with the highest priority are updated", func(ctx context.Context) (string, error) {
+		with, err := g.images(ctx, "image:2")
+		if err != nil {
+			return "", err
+		}
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
+			return "", err
+		}
+		if s := g.set.Status; with != "minecraft-1 minecraft-3" || s.UpdatedReadyReplicas != 2 || s.CurrentReplicas != 2 {
+			return fmt.Sprintf("updated: %q, status %+v", with, s), nil
+		}
+		return "", nil
+	})
+	g.update("image:2", 0)
+	after := g.has("image:2", 0, 1, 2, 3)
+	for name, pod := range before {
+		if after[name].UID != pod.UID {
+			t.Errorf("pod %s was recreated, want an update in place", name)
+		}
+	}
+	if s := g.set.Status; s.CurrentRevision != s.UpdateRevision {
+		t.Errorf("current revision %s, want %s", s.CurrentRevision, s.UpdateRevision)
+	}
+}
+
+// TestStatefulSetHookAndRetention scales a set down whose pods a hook holds and whose claims are
+// deleted with them.
+func TestStatefulSetHookAndRetention(t *testing.T) {
+	w := newWorld(t)
+	set := w.statefulSet("db", 3, func(set *v1beta1.StatefulSet) {
+		set.Spec.Template.Labels["hold"] = "true"
+		set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "true"}}}
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+			},
+		}}
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
+			WhenScaled:  v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
+		}
+	})
+	w.settled(set, 3, "image:1")
+	w.patch(set, `{"spec":{"replicas":2}}`)
+	await.Until(t, "db-2 is prepared and owns its claim", func(ctx context.Context) (string, error) {
+		var pod corev1.Pod
+		if err := w.client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: "db-2"}, &pod); err != nil {
+			return "", err
+		}
+		owner, err := w.claimOwner(ctx, "data-db-2")
+		if state := pod.Labels[pub.LifecycleStateKey]; state != "PreparingDelete" || owner != "Pod db-2" {
+			return fmt.Sprintf("state %s, owner %s", state, owner), err
+		}
+		return "", err
+	})
+	w.patch(set, `{"spec":{"replicas":3}}`)
+	await.Until(t, "db-2 and its claim are back", func(ctx context.Context) (string, error) {
+		pods, err := w.pods(ctx, "db")
+		if err != nil {
+			return "", err
+		}
+		owner, err := w.claimOwner(ctx, "data-db-2")
+		if state := pods["db-2"].Labels[pub.LifecycleStateKey]; state != "Normal" || owner != "StatefulSet db" {
+			return fmt.Sprintf("state %s, owner %s", state, owner), err
+		}
+		return "", err
+	})
+	w.patch(set, `{"spec":{"replicas":2}}`)
+	w.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db-2"}}, `{"metadata":{"labels":{"hold":null}}}`)
+	w.settled(set, 2, "image:1")
+}
+
+// claimOwner returns the kind and the name of what controls the claim.
+func (w *world) claimOwner(ctx context.Context, name string) (string, error) {
+	var claim corev1.PersistentVolumeClaim
+	if err := w.client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &claim); err != nil {
+		return "", err
+	}
+	if owner := metav1.GetControllerOf(&claim); owner != nil {
+		return owner.Kind + " " + owner.Name, nil
+	}
+	return "nothing", nil
+}
