@@ -108,8 +108,10 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	spec.MinReadySeconds = oneOf[int32](r, 0, 0, 10)
 	spec.UpdateStrategy.Type = oneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
 		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
-	spec.UpdateStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("20%"), intstr.FromString("50%")))
-	spec.UpdateStrategy.MaxSurge = pointer(oneOf(r, intstr.FromInt32(0), intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("40%")))
+	spec.UpdateStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("20%"),
+		intstr.FromString("50%")))
+	spec.UpdateStrategy.MaxSurge = pointer(oneOf(r, intstr.FromInt32(0), intstr.FromInt32(0),
+		intstr.FromInt32(1), intstr.FromString("40%")))
 	if spec.UpdateStrategy.MaxSurge.IntVal == 1 && r.IntN(2) == 0 {
 		spec.UpdateStrategy.MaxUnavailable = pointer(intstr.FromInt32(0))
 	}

@@ -26,7 +26,8 @@ func TestRounding(t *testing.T) {
 			replicas: 0, partition: percent("50%"), want: numbers{scaleMaxUnavailable: math.MaxInt32},
 		},
 		"maxUnavailable rounds up without a surge": {
-			replicas: 10, unavailable: percent("11%"), want: numbers{replicas: 10, maxUnavailable: 2, scaleMaxUnavailable: math.MaxInt32},
+			replicas: 10, unavailable: percent("11%"),
+			want: numbers{replicas: 10, maxUnavailable: 2, scaleMaxUnavailable: math.MaxInt32},
 		},
 		"maxUnavailable rounds down with a surge": {
 			replicas: 10, unavailable: percent("19%"), surge: number(1),

@@ -78,10 +78,14 @@ func TestFailed(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("changed"))
 	since := metav1.NewTime(now().Add(-time.Hour))
-	condition := func(kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
+	condition := func(
+		kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
 	) v1alpha1.CloneSetCondition {
-		return v1alpha1.CloneSetCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at}
+		return v1alpha1.CloneSetCondition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at,
+		}
 	}
+	failing := condition(v1alpha1.CloneSetConditionFailedScale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)
 	scale, update := v1alpha1.CloneSetConditionFailedScale, v1alpha1.CloneSetConditionFailedUpdate
 	for name, test := range map[string]struct {
 		before   []v1alpha1.CloneSetCondition
@@ -96,15 +100,17 @@ func TestFailed(t *testing.T) {
 			},
 		},
 		"again": {
-			before:   []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)},
+			before:   []v1alpha1.CloneSetCondition{failing},
 			failures: []workload.Failure{{Object: "pod web-a", Err: quota}},
 			want: []v1alpha1.CloneSetCondition{
 				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), since),
 			},
 		},
 		"recovered": {
-			before: []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)},
-			want:   []v1alpha1.CloneSetCondition{condition(scale, corev1.ConditionFalse, "Recovered", "", metav1.NewTime(now()))},
+			before: []v1alpha1.CloneSetCondition{failing},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionFalse, "Recovered", "", metav1.NewTime(now())),
+			},
 		},
 		"patch": {
 			failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: quota}},

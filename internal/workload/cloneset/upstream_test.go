@@ -115,7 +115,8 @@ func TestMarkerThatWritesASelectorKeyIsReported(t *testing.T) {
 	f.markers = workload.Markers{Labels: sets.New("app", "other")}
 	out := f.plan(t)
 	for _, c := range out.Status.Conditions {
-		if string(c.Type) == workload.SelectorMarked && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, ": app.") {
+		if string(c.Type) == workload.SelectorMarked && c.Status == corev1.ConditionTrue &&
+			strings.Contains(c.Message, ": app.") {
 			return
 		}
 	}

@@ -1,0 +1,285 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
+)
+
+const inMatch = "example.com/in-match"
+
+// await waits until the pods of the set are as wanted. The function returns what is missing.
+func (w *world) await(what string, set *v1alpha1.CloneSet, missing func(pods map[string]*corev1.Pod) string) {
+	w.Helper()
+	await.Until(w, what, func(ctx context.Context) (string, error) {
+		pods, err := w.pods(ctx, set.Name)
+		if err != nil {
+			return "", err
+		}
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return "", err
+		}
+		if set.Status.ObservedGeneration != set.Generation {
+			return fmt.Sprintf("status of generation %d, want %d", set.Status.ObservedGeneration, set.Generation), nil
+		}
+		return missing(pods), nil
+	})
+}
+
+// awaitState waits until the pod has the lifecycle state, and the set has so many pods.
+func (w *world) awaitState(set *v1alpha1.CloneSet, name string, state pub.LifecycleStateType, total int) {
+	w.Helper()
+	w.await(fmt.Sprintf("%s is %s among %d pods", name, state, total), set, func(pods map[string]*corev1.Pod) string {
+		switch pod := pods[name]; {
+		case pod == nil:
+			return "the pod does not exist"
+		case pod.Labels[pub.LifecycleStateKey] != string(state):
+			return "state " + pod.Labels[pub.LifecycleStateKey]
+		case len(pods) != total:
+			return fmt.Sprintf("%d pods", len(pods))
+		}
+		return ""
+	})
+}
+
+// awaitGone waits until the pod does not exist, and the set has so many ready pods.
+func (w *world) awaitGone(set *v1alpha1.CloneSet, name string, total int) {
+	w.Helper()
+	w.await(fmt.Sprintf("%s is gone and %d pods are ready", name, total), set, func(pods map[string]*corev1.Pod) string {
+		if pods[name] != nil || len(pods) != total || int(set.Status.AvailableReplicas) != total {
+			return fmt.Sprintf("pods %v, %d available", slices.Sorted(maps.Keys(pods)), set.Status.AvailableReplicas)
+		}
+		return ""
+	})
+}
+
+// preparing creates a set of three pods with a preDelete hook that holds all of them. It returns the
+// name of the pod that is deleted first.
+func (w *world) preparing(name string, exclude bool) (*v1alpha1.CloneSet, string) {
+	w.Helper()
+	set := w.cloneSet(name, 3, func(set *v1alpha1.CloneSet) {
+		set.Spec.Template.Labels[inMatch] = "true"
+		set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{inMatch: "true"}}}
+		if exclude {
+			set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
+		}
+	})
+	w.settled(set, 3, "image:1")
+	pods, err := w.pods(w.Context(), name)
+	w.must(err)
+	first := slices.Sorted(maps.Keys(pods))[0]
+	w.patch(pods[first], `{"metadata":{"annotations":{%q:"-100"}}}`, corev1.PodDeletionCost)
+	return set, first
+}
+
+// release removes the handler of the hook from the pod.
+func (w *world) release(name string) {
+	w.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.patch(pod, `{"metadata":{"labels":{%q:null}}}`, inMatch)
+}
+
+// TestPreparingDelete plays the truth table of PreparingDelete, row by row.
+func TestPreparingDelete(t *testing.T) {
+	w := newWorld(t)
+	for _, exclude := range []bool{false, true} {
+		suffix := map[bool]string{false: "", true: "-excluded"}[exclude]
+		// While a is held, a set with the label has a replacement of a named pod.
+		waiting := 3
+		if exclude {
+			waiting = 4
+		}
+		t.Run("replicas decreases and increases"+suffix, func(t *testing.T) {
+			w := &world{TB: t, env: w.env, client: w.client, namespace: w.namespace}
+			set, a := w.preparing("up-and-down"+suffix, exclude)
+			w.patch(set, `{"spec":{"replicas":2}}`)
+			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, 3)
+			w.patch(set, `{"spec":{"replicas":3}}`)
+			w.awaitState(set, a, pub.LifecycleStateNormal, 3)
+			w.patch(set, `{"spec":{"replicas":2}}`)
+			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, 3)
+			w.release(a)
+			w.awaitGone(set, a, 2)
+		})
+		t.Run("named while replicas decreases and increases"+suffix, func(t *testing.T) {
+			w := &world{TB: t, env: w.env, client: w.client, namespace: w.namespace}
+			set, a := w.preparing("named-up-and-down"+suffix, exclude)
+			w.patch(set, `{"spec":{"replicas":2,"scaleStrategy":{"podsToDelete":[%q]}}}`, a)
+			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, 3)
+			w.patch(set, `{"spec":{"replicas":3}}`)
+			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, waiting)
+			w.release(a)
+			w.awaitGone(set, a, 3)
+		})
+		t.Run("named at constant replicas"+suffix, func(t *testing.T) {
+			w := &world{TB: t, env: w.env, client: w.client, namespace: w.namespace}
+			set, a := w.preparing("named"+suffix, exclude)
+			w.patch(set, `{"spec":{"scaleStrategy":{"podsToDelete":[%q]}}}`, a)
+			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, waiting)
+			w.release(a)
+			w.awaitGone(set, a, 3)
+		})
+	}
+}
+
+func TestInPlaceUpdateKeepsPods(t *testing.T) {
+	w := newWorld(t)
+	set := w.cloneSet("web", 4, func(set *v1alpha1.CloneSet) {
+		set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
+		set.Spec.UpdateStrategy.Partition = &intstr.IntOrString{IntVal: 1}
+	})
+	w.settled(set, 4, "image:1")
+	before, err := w.pods(t.Context(), "web")
+	w.must(err)
+	updated := func(want int) func(map[string]*corev1.Pod) string {
+		return func(pods map[string]*corev1.Pod) string {
+			n := 0
+			for name, pod := range pods {
+				if before[name] == nil || before[name].UID != pod.UID {
+					return fmt.Sprintf("pod %s is new", name)
+				}
+				if pod.Spec.Containers[0].Image == "image:2" && isReady(pod) &&
+					pod.Labels[pub.LifecycleStateKey] == string(pub.LifecycleStateNormal) {
+					n++
+				}
+			}
+			if n != want || int(set.Status.UpdatedReadyReplicas) != want {
+				return fmt.Sprintf("%d pods are updated, %d by the status", n, set.Status.UpdatedReadyReplicas)
+			}
+			return ""
+		}
+	}
+	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
+	w.await("three pods are updated in place", set, updated(3))
+	w.patch(set, `{"spec":{"updateStrategy":{"partition":0}}}`)
+	w.await("all pods are updated in place", set, updated(4))
+}
+
+// The pods are updated one after the other, in the order of their labels.
+func TestUpdateFollowsThePriority(t *testing.T) {
+	w := newWorld(t)
+	set := w.cloneSet("web", 3, func(set *v1alpha1.CloneSet) {
+		set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+		set.Spec.UpdateStrategy.MaxUnavailable = &intstr.IntOrString{IntVal: 1}
+		set.Spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{
+			OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}},
+		}
+	})
+	w.settled(set, 3, "image:1")
+	pods, err := w.pods(t.Context(), "web")
+	w.must(err)
+	order := slices.Sorted(maps.Keys(pods))
+	for i, name := range order { // The first name has the highest priority, the last one has no role.
+		if i < 2 {
+			w.patch(pods[name], `{"metadata":{"labels":{"role":"r-%d"}}}`, 9-i)
+		}
+	}
+	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
+	w.settled(set, 3, "image:2")
+	pods, err = w.pods(t.Context(), "web")
+	w.must(err)
+	started := func(name string) string { return pods[name].Annotations[pub.InPlaceUpdateStateKey] }
+	slices.SortStableFunc(order, func(a, b string) int {
+		return strings.Compare(updateTime(started(a)), updateTime(started(b)))
+	})
+	if !slices.IsSorted(order) {
+		t.Errorf("order of the updates %v, want by name", order)
+	}
+}
+
+// updateTime returns the time when the update started. Times have seconds: pods that were updated in
+// the same second compare as equal.
+func updateTime(state string) string {
+	_, after, _ := strings.Cut(state, `"updateTimestamp":"`)
+	at, _, _ := strings.Cut(after, `"`)
+	return at
+}
+
+func TestClaimsLiveAsLongAsTheirPods(t *testing.T) {
+	w := newWorld(t)
+	set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				},
+			},
+		}}
+	})
+	w.settled(set, 2, "image:1")
+	pods, err := w.pods(t.Context(), "web")
+	w.must(err)
+	killed, other := slices.Sorted(maps.Keys(pods))[0], slices.Sorted(maps.Keys(pods))[1]
+
+	// Somebody else deletes the pod: the new pod has its name and its claim.
+	w.must(w.client.Delete(t.Context(), pods[killed]))
+	w.await("the pod is back", set, func(now map[string]*corev1.Pod) string {
+		if now[killed] == nil || now[killed].UID == pods[killed].UID || !isReady(now[killed]) {
+			return "the pod is not back"
+		}
+		return ""
+	})
+	// The set deletes the pod: the claim becomes the pod's.
+	w.patch(set, `{"spec":{"replicas":1,"scaleStrategy":{"podsToDelete":[%q]}}}`, other)
+	w.awaitGone(set, other, 1)
+	for name, want := range map[string]string{killed: "CloneSet", other: "Pod"} {
+		var claim corev1.PersistentVolumeClaim
+		w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "data-" + name}, &claim))
+		if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].Kind != want {
+			t.Errorf("owners of claim %s: %+v, want one %s", claim.Name, claim.OwnerReferences, want)
+		}
+	}
+	w.await("the name without a pod is reported", set, func(map[string]*corev1.Pod) string {
+		for _, c := range set.Status.Conditions {
+			if c.Type == "PodsToDeleteNotFound" && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, other) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("conditions %+v", set.Status.Conditions)
+	})
+}
+
+func TestPodsAreAdoptedAndReleased(t *testing.T) {
+	w := newWorld(t)
+	orphan := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "orphan", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image:0"}}},
+	}
+	w.must(w.client.Create(t.Context(), orphan))
+	set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Paused = true })
+	w.await("the orphan is one of two pods", set, func(pods map[string]*corev1.Pod) string {
+		if len(pods) != 2 || pods["orphan"] == nil || !metav1.IsControlledBy(pods["orphan"], set) {
+			return fmt.Sprintf("pods %v", slices.Sorted(maps.Keys(pods)))
+		}
+		return ""
+	})
+	w.patch(orphan, `{"metadata":{"labels":{"app":"other"}}}`)
+	w.await("the pod is replaced", set, func(pods map[string]*corev1.Pod) string {
+		if len(pods) != 2 || pods["orphan"] != nil {
+			return fmt.Sprintf("pods %v", slices.Sorted(maps.Keys(pods)))
+		}
+		return ""
+	})
+	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan))
+	if len(orphan.OwnerReferences) != 0 {
+		t.Errorf("owners of the released pod: %+v, want none", orphan.OwnerReferences)
+	}
+}
