@@ -94,6 +94,29 @@ func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 	}
 }
 
+// reserved returns how many new pods wait for the names of pods that are being deleted by somebody
+// else: their replacements use their claims.
+func (p *planner) reserved() int {
+	if p.Set.Spec.ScaleStrategy.DisablePVCReuse || len(p.Set.Spec.VolumeClaimTemplates) == 0 {
+		return 0
+	}
+	leaving := make(map[string]bool)
+	for _, pod := range p.Pods {
+		if workload.Terminating(pod) && p.mine(pod) {
+			leaving[pod.Labels[v1alpha1.CloneSetInstanceID]] = true
+		}
+	}
+	n := 0
+	for _, claim := range p.Claims {
+		id := claim.Labels[v1alpha1.CloneSetInstanceID]
+		if id != "" && leaving[id] && claim.DeletionTimestamp == nil && p.owned(claim) {
+			leaving[id] = false
+			n++
+		}
+	}
+	return n
+}
+
 // owned reports whether the set owns the claim.
 func (p *planner) owned(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.OwnerReferences,

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -160,7 +161,7 @@ func (f *fixture) claim(id string, change ...func(*corev1.PersistentVolumeClaim)
 
 func ownedByPod(name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
-		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + name, UID: "uid-" + "a"}}
+		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + name, UID: types.UID("uid-" + name)}}
 	}
 }
 
@@ -181,6 +182,15 @@ func TestClaims(t *testing.T) {
 		"reused": {
 			replicas: 2, change: withClaims, setup: func(f *fixture) { f.claim("used1").claim("used2").pod("used2") },
 			pods: []string{"web-used1"},
+		},
+		"waits for the name of a pod that somebody else deletes": {
+			replicas: 2, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a").pod("b", terminating).claim("b") },
+		},
+		"does not wait for a pod that the set has deleted": {
+			replicas: 2, change: withClaims, setup: func(f *fixture) {
+				f.pod("b").claim("b").pod("a", terminating).claim("a", ownedByPod("a"))
+			},
+			pods: []string{"web-" + InstanceID("set", 1)}, claims: []string{"data-web-" + InstanceID("set", 1)},
 		},
 		"not reused while it is being deleted": {
 			replicas: 1, change: withClaims, setup: func(f *fixture) {

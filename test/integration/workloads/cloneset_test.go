@@ -88,8 +88,8 @@ func (w *world) preparing(name string, exclude bool) (*v1alpha1.CloneSet, string
 	return set, first
 }
 
-// release removes the handler of the hook from the pod.
-func (w *world) release(name string) {
+// letGo removes the handler of the hook from the pod.
+func (w *world) letGo(name string) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	w.patch(pod, `{"metadata":{"labels":{%q:null}}}`, inMatch)
@@ -114,7 +114,7 @@ func TestPreparingDelete(t *testing.T) {
 			w.awaitState(set, a, pub.LifecycleStateNormal, 3)
 			w.patch(set, `{"spec":{"replicas":2}}`)
 			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, 3)
-			w.release(a)
+			w.letGo(a)
 			w.awaitGone(set, a, 2)
 		})
 		t.Run("named while replicas decreases and increases"+suffix, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPreparingDelete(t *testing.T) {
 			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, 3)
 			w.patch(set, `{"spec":{"replicas":3}}`)
 			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, waiting)
-			w.release(a)
+			w.letGo(a)
 			w.awaitGone(set, a, 3)
 		})
 		t.Run("named at constant replicas"+suffix, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestPreparingDelete(t *testing.T) {
 			set, a := w.preparing("named"+suffix, exclude)
 			w.patch(set, `{"spec":{"scaleStrategy":{"podsToDelete":[%q]}}}`, a)
 			w.awaitState(set, a, pub.LifecycleStatePreparingDelete, waiting)
-			w.release(a)
+			w.letGo(a)
 			w.awaitGone(set, a, 3)
 		})
 	}
