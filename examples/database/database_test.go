@@ -32,7 +32,7 @@ type memory struct {
 	updating string
 }
 
-func (m *memory) electable(_ context.Context, name string) (bool, error) {
+func (m *memory) electable(_ context.Context, name string, _ bool) (bool, error) {
 	return name != m.updating, nil
 }
 
@@ -279,21 +279,26 @@ func TestElectable(t *testing.T) {
 		change(p)
 		return p
 	}
-	updating := func(status corev1.ConditionStatus) func(*corev1.Pod) {
+	with := func(condition corev1.PodConditionType, status corev1.ConditionStatus) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: "InPlaceUpdateReady", Status: status}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: condition, Status: status}}
 		}
 	}
 	clientset := fake.NewClientset(
-		pod("plain", func(*corev1.Pod) {}), pod("updated", updating(corev1.ConditionTrue)), pod("updating", updating(corev1.ConditionFalse)),
+		pod("plain", func(*corev1.Pod) {}), pod("updated", with("InPlaceUpdateReady", corev1.ConditionTrue)),
+		pod("updating", with("InPlaceUpdateReady", corev1.ConditionFalse)), pod("starting", with(corev1.PodReady, corev1.ConditionFalse)),
 		pod("ending", func(p *corev1.Pod) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			p.Finalizers = []string{"x/y"}
 		}))
 	e := &leaseElection{pods: clientset.CoreV1().Pods("ns")}
-	for name, want := range map[string]bool{"plain": true, "updated": true, "updating": false, "ending": false, "missing": false} {
-		if got, err := e.electable(t.Context(), name); err != nil || got != want {
-			t.Errorf("%s: got %t, %v, want %t", name, got, err, want)
+	for name, want := range map[string][2]bool{
+		"plain": {true, true}, "updated": {true, true}, "starting": {true, false}, "updating": {}, "ending": {}, "missing": {},
+	} {
+		for i, successor := range []bool{false, true} {
+			if got, err := e.electable(t.Context(), name, successor); err != nil || got != want[i] {
+				t.Errorf("%s, successor %t: got %t, %v, want %t", name, successor, got, err, want[i])
+			}
 		}
 	}
 }

@@ -57,8 +57,8 @@ type election interface {
 	// read returns the record, which is empty if nothing was written yet.
 	read(ctx context.Context) (record, error)
 	// electable reports whether a replica can become the primary: whether it is not about to be
-	// stopped or restarted.
-	electable(ctx context.Context, name string) (bool, error)
+	// stopped or restarted. A successor must be ready, too.
+	electable(ctx context.Context, name string, successor bool) (bool, error)
 	// write replaces the record whose version is that of the argument. It returns errOutdated if
 	// the stored version is another one.
 	write(ctx context.Context, r record) error
@@ -110,7 +110,7 @@ func (e *leaseElection) read(ctx context.Context) (record, error) {
 
 // electable reads the pod of the replica. During an update in place, the controller sets the
 // condition InPlaceUpdateReady to False before the container is restarted.
-func (e *leaseElection) electable(ctx context.Context, name string) (bool, error) {
+func (e *leaseElection) electable(ctx context.Context, name string, successor bool) (bool, error) {
 	pod, err := e.pods.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -118,10 +118,11 @@ func (e *leaseElection) electable(ctx context.Context, name string) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("get pod %s: %w", name, err)
 	}
-	updating := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == "InPlaceUpdateReady" && c.Status == corev1.ConditionFalse
+	hindered := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		decides := c.Type == "InPlaceUpdateReady" || successor && c.Type == corev1.PodReady
+		return decides && c.Status == corev1.ConditionFalse
 	})
-	return pod.DeletionTimestamp == nil && !updating, nil
+	return pod.DeletionTimestamp == nil && !hindered, nil
 }
 
 func (e *leaseElection) write(ctx context.Context, r record) error {
@@ -183,7 +184,7 @@ func (e *rotation) read(context.Context) (record, error) {
 }
 
 // electable is true: the clock decides.
-func (*rotation) electable(context.Context, string) (bool, error) { return true, nil }
+func (*rotation) electable(context.Context, string, bool) (bool, error) { return true, nil }
 
 // write ignores renewals and releases: the clock decides.
 func (*rotation) write(context.Context, record) error { return nil }

@@ -205,7 +205,7 @@ func (r *replica) electable(ctx context.Context, name string) (bool, error) {
 	if s := r.snapshot(); s.seen.holder != r.state.name && time.Since(s.seenAt) > 4*s.timing.lease {
 		return true, nil
 	}
-	return r.election.electable(ctx, name)
+	return r.election.electable(ctx, name, name != r.state.name)
 }
 
 func (r *replica) observe(seen record) (next record, write bool) {

@@ -80,7 +80,7 @@ func (d *database) watch() *switchLog {
 			switch o := o.(type) {
 			case *coordinationv1.Lease:
 				if o.Name == "database" && o.Spec.HolderIdentity != nil {
-					log.holds(*o.Spec.HolderIdentity, time.Now())
+					log.holds(*o.Spec.HolderIdentity, o.Annotations["example.com/successor"], time.Now())
 				}
 			case *corev1.Pod:
 				log.sees(o, deleted)

@@ -54,7 +54,9 @@ func (s *suite) stream(list ctrl.ObjectList, see func(o ctrl.Object, deleted boo
 type switchLog struct {
 	mu     sync.Mutex
 	holder string
-	pods   map[string]seenPod
+	// successor is the announced primary, or empty.
+	successor string
+	pods      map[string]seenPod
 	// expected holds the pods that the test has deleted, and deleted those that it has not.
 	expected map[types.UID]bool
 	deleted  []string
@@ -76,16 +78,18 @@ func newSwitchLog() *switchLog {
 	return &switchLog{pods: map[string]seenPod{}, expected: map[types.UID]bool{}}
 }
 
-// holds handles a change of the Lease. A release is no switch.
-func (l *switchLog) holds(name string, at time.Time) {
+// holds handles a change of the Lease. A release is not a switch, and a switch to the announced
+// successor is not caused by an update.
+func (l *switchLog) holds(name, successor string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if name == "" || name == l.holder {
+	announced := name != "" && name == l.successor
+	if l.successor = successor; name == "" || name == l.holder {
 		return
 	}
 	if l.holder != "" {
 		why := ""
-		if l.pods[l.holder].updating {
+		if l.pods[l.holder].updating && !announced {
 			l.caused++
 			why = ", by the update"
 		}
@@ -173,20 +177,24 @@ func TestSwitchLog(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		l.sees(pod(name, "1", "old", true), false)
 	}
-	l.holds("a", now)
+	l.holds("a", "", now)
 	check("first primary", 0, 0)
-	l.holds("", now)
-	l.holds("b", now)
+	l.holds("", "", now)
+	l.holds("b", "", now)
 	check("handover", 0, 1)
 	l.sees(pod("b", "2", "old", false), false)
-	l.holds("", now)
-	l.holds("a", now)
+	l.holds("", "", now)
+	l.holds("a", "", now)
 	check("update of the primary", 1, 2)
 	l.sees(pod("b", "2", "new", true), false)
 	l.sees(pod("a", "2", "old", true), false)
 	l.sees(pod("a", "2", "new", true), false)
-	l.holds("b", now)
+	l.holds("b", "", now)
 	check("handover after the update of the secondary", 1, 3)
+	l.sees(pod("b", "3", "new", true), false)
+	l.holds("b", "a", now)
+	l.holds("a", "", now)
+	check("announced handover by a primary that is being updated", 1, 4)
 	l.begin()
 	check("begin", 0, 0)
 	l.sees(pod("a", "2", "new", true), true)
