@@ -89,11 +89,12 @@ func (b *Base) Finish(
 	case step.Ended:
 		return reconcile.Result{}, nil
 	case len(step.Errs) > 0:
-		return reconcile.Result{}, errors.Join(step.Errs...)
+		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
 		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
 		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
 	}
+	b.memory.recovered(client.ObjectKeyFromObject(set), set.GetUID())
 	if !equality.Semantic.DeepEqual(before, after) {
 		if wait := b.postpone(set, step, before, after); wait > 0 {
 			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
@@ -103,7 +104,7 @@ func (b *Base) Finish(
 				// The event of the change reconciles the set again.
 				return reconcile.Result{RequeueAfter: again}, nil
 			}
-			return reconcile.Result{}, err
+			return b.retry(ctx, set, err), nil
 		}
 	}
 	if len(step.Failures) > 0 {
@@ -111,6 +112,14 @@ func (b *Base) Finish(
 		return reconcile.Result{}, fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
 	}
 	return reconcile.Result{RequeueAfter: actions.RequeueAfter}, nil
+}
+
+// retry logs an error that may pass, and returns when the step is planned again: soon even after an
+// outage, because no event may follow from its end.
+func (b *Base) retry(ctx context.Context, set client.Object, err error) reconcile.Result {
+	delay := b.memory.failed(client.ObjectKeyFromObject(set), set.GetUID())
+	log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
+	return reconcile.Result{RequeueAfter: delay}
 }
 
 // soon returns when a step that was interrupted continues: at once after its budget, and when the

@@ -35,10 +35,12 @@ type remembered struct {
 	waiting bool
 	// taken are names of pods that belong to others.
 	taken map[string]bool
-	// planned is when the last step was planned, and pods the number of pods then. published is when
+	// planned is when the last step was planned, and size the number of pods then. published is when
 	// the status was written last.
 	planned, published time.Time
 	size               int
+	// failures is the number of steps in a row that ended with an error that may pass.
+	failures int
 }
 
 func newMemory() *memory { return &memory{sets: make(map[types.NamespacedName]*remembered)} }
@@ -105,6 +107,30 @@ func (m *memory) await(key types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(key, uid).waiting = true
+}
+
+// The delays after steps in a row that ended with an error that may pass.
+const (
+	firstRetry  = 100 * time.Millisecond
+	maxRetries  = 6
+	longestWait = 5 * time.Second
+)
+
+// failed counts a step that ended with an error that may pass, and returns the time until the next.
+func (m *memory) failed(key types.NamespacedName, uid types.UID) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	delay := min(firstRetry<<min(r.failures, maxRetries), longestWait)
+	r.failures++
+	return delay
+}
+
+// recovered forgets the failed steps.
+func (m *memory) recovered(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).failures = 0
 }
 
 // isWaiting reports whether the last reconcile of the set found an old cache.

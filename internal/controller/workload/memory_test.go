@@ -91,3 +91,21 @@ func TestGate(t *testing.T) {
 		}
 	}
 }
+
+func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
+	m, key := newMemory(), types.NamespacedName{Name: "set"}
+	for i, want := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
+		if delay := m.failed(key, "uid"); delay != want {
+			t.Errorf("delay after %d failures: %s, want %s", i, delay, want)
+		}
+	}
+	for range 100 {
+		if delay := m.failed(key, "uid"); delay > longestWait {
+			t.Fatalf("delay %s, want at most %s", delay, longestWait)
+		}
+	}
+	m.recovered(key, "uid")
+	if delay := m.failed(key, "uid"); delay != firstRetry {
+		t.Errorf("delay after a recovery: %s, want %s", delay, firstRetry)
+	}
+}
