@@ -20,7 +20,7 @@ func Measures() []harness.Measure {
 	return []harness.Measure{
 		compared("workloads/cloneset", cloneSet(), replicaSet(), deployment(), "ReplicaSet", "Deployment"),
 		compared("workloads/statefulset", advancedStatefulSet(), builtinStatefulSet(), builtinStatefulSet(), "StatefulSet", "StatefulSet"),
-		startMeasure(),
+		startMeasure(), inPlaceMeasure(),
 	}
 }
 
