@@ -143,6 +143,7 @@ func crash(d *database, ctx context.Context, primary, _ string) error {
 	if err != nil {
 		return err
 	}
+	d.log.crashes(primary)
 	if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
 		// The process ends before it can answer.
 		_ = response.Body.Close()

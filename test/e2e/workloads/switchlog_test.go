@@ -54,9 +54,10 @@ func (s *suite) stream(list ctrl.ObjectList, see func(o ctrl.Object, deleted boo
 type switchLog struct {
 	mu     sync.Mutex
 	holder string
-	// successor is the announced primary, or empty.
-	successor string
-	pods      map[string]seenPod
+	// successor is the announced primary, and crashed the primary that the test has ended. Both may
+	// be empty.
+	successor, crashed string
+	pods               map[string]seenPod
 	// expected holds the pods that the test has deleted, and deleted those that it has not.
 	expected map[types.UID]bool
 	deleted  []string
@@ -79,7 +80,7 @@ func newSwitchLog() *switchLog {
 }
 
 // holds handles a change of the Lease. A release is not a switch, and a switch to the announced
-// successor is not caused by an update.
+// successor, or from a primary that the test has ended, is not caused by an update.
 func (l *switchLog) holds(name, successor string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,13 +90,20 @@ func (l *switchLog) holds(name, successor string, at time.Time) {
 	}
 	if l.holder != "" {
 		why := ""
-		if l.pods[l.holder].updating && !announced {
+		if l.pods[l.holder].updating && !announced && l.crashed != l.holder {
 			l.caused++
 			why = ", by the update"
 		}
 		l.switches = append(l.switches, fmt.Sprintf("%s %s -> %s%s", at.Format("15:04:05.000"), l.holder, name, why))
 	}
-	l.holder = name
+	l.holder, l.crashed = name, ""
+}
+
+// crashes notes that the test ends the process of a primary.
+func (l *switchLog) crashes(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.crashed = name
 }
 
 // sees handles a change of a pod.
@@ -195,6 +203,10 @@ func TestSwitchLog(t *testing.T) {
 	l.holds("b", "a", now)
 	l.holds("a", "", now)
 	check("announced handover by a primary that is being updated", 1, 4)
+	l.sees(pod("a", "3", "new", true), false)
+	l.crashes("a")
+	l.holds("b", "", now)
+	check("crash of a primary that is updated then", 1, 5)
 	l.begin()
 	check("begin", 0, 0)
 	l.sees(pod("a", "2", "new", true), true)
