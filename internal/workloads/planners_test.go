@@ -167,7 +167,7 @@ func TestPlannersReadOnlyWhatTheCacheKeeps(t *testing.T) {
 		if set, ok := o.(*v1alpha1.CloneSet); ok {
 			return &set.Spec.Template, set.Spec.Replicas
 		}
-		set := o.(*v1beta1.StatefulSet) //nolint:errcheck,forcetypeassert // one of two kinds
+		set := o.(*v1beta1.StatefulSet) //nolint:forcetypeassert // one of two kinds
 		return &set.Spec.Template, set.Spec.Replicas
 	}
 	users := []model.User{

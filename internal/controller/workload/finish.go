@@ -64,8 +64,8 @@ func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload
 
 // record records the events of a step that succeeded, or its first failure.
 func (b *Base) record(set client.Object, events []workload.Event, step *apply.Step) {
-	for i := range step.Failures {
-		failure, reason := &step.Failures[i], "FailedScale"
+	if len(step.Failures) > 0 {
+		failure, reason := &step.Failures[0], "FailedScale"
 		if failure.Update {
 			reason = "FailedUpdate"
 		}
