@@ -76,7 +76,7 @@ func started(t *testing.T, name string, e election) (*replica, func()) {
 // after waits and then checks the roles of replicas: P for a primary, s for a secondary.
 func after(t *testing.T, d time.Duration, want string, replicas ...*replica) {
 	t.Helper()
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 	got := ""
 	for _, r := range replicas {
@@ -120,11 +120,11 @@ func TestCrash(t *testing.T) {
 		if m.record.holder != "" {
 			t.Errorf("holder %q, want none after the crash", m.record.holder)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if a.snapshot().joined {
 			t.Error("a replica that is behind is ready")
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		if got := m.record.holder; got == "" {
 			t.Error("no primary")
 		}
@@ -150,7 +150,7 @@ func TestAnnouncedSuccessor(t *testing.T) {
 		a, _ := started(t, "db-0", m)
 		synctest.Wait()
 		b, _ := started(t, "db-1", m)
-		time.Sleep(10*time.Second + time.Millisecond)
+		<-time.After(10*time.Second + time.Millisecond)
 		m.record.successor = "db-1"
 		m.record.version += "x"
 		after(t, 2*time.Second, "Ps", a, b)
@@ -189,7 +189,7 @@ func TestUpdatingReplicaIsNotElected(t *testing.T) {
 		a, stop := started(t, "db-0", m)
 		synctest.Wait()
 		b, _ := started(t, "db-1", m)
-		time.Sleep(10*time.Second + time.Millisecond)
+		<-time.After(10*time.Second + time.Millisecond)
 		m.record.successor = "db-1"
 		m.record.version += "x"
 		after(t, 10*time.Second, "Ps", a, b)
@@ -212,18 +212,18 @@ func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		a, stop := started(t, "db-0", m)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if a.snapshot().joined {
 			t.Error("ready before the primary has settled")
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if !a.snapshot().joined {
 			t.Error("not ready after the primary has settled")
 		}
 		b, _ := started(t, "db-1", m)
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		stop()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if !b.snapshot().joined {
 			t.Error("a replica that was ready is not ready after a switch")
 		}
@@ -343,7 +343,7 @@ func TestServer(t *testing.T) {
 		a, _ := started(t, "db-0", m)
 		synctest.Wait()
 		b, _ := started(t, "db-1", m)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		for path, want := range map[string][2]int{
 			"/primary": {200, 503}, "/caught-up": {200, 503}, "/ready": {503, 503}, "/status": {200, 200},
 		} {

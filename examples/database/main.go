@@ -19,7 +19,7 @@ import (
 )
 
 // version is set at link time.
-var version = "unknown" //nolint:gochecknoglobals // -ldflags -X needs a variable
+var version = "unknown"
 
 // options are the flags.
 type options struct {

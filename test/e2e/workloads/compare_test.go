@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -138,17 +139,16 @@ func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1al
 // depends on the number of pods.
 func (s *suite) settle(set *v1alpha1.CloneSet, pods int) {
 	s.Helper()
-	deadline := time.Now().Add(cluster.Timeout + time.Duration(pods)*3*time.Second)
-	for {
-		err := s.updated(s.Context(), set, int32(pods))
-		if err == nil && int(set.Status.Replicas) == pods {
-			return
+	timeout := cluster.Timeout + time.Duration(pods)*3*time.Second
+	await.Poll{Interval: 100 * time.Millisecond, Timeout: timeout}.Success(s, "set "+set.Name+" settles", func(ctx context.Context) error {
+		if err := s.updated(ctx, set, int32(pods)); err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			s.Fatalf("set %s does not settle: %d replicas, %v", set.Name, set.Status.Replicas, err)
+		if int(set.Status.Replicas) != pods {
+			return fmt.Errorf("%d replicas, want %d", set.Status.Replicas, pods)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func (s *suite) podsByUID(app string) map[string]bool {

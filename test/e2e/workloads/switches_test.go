@@ -103,10 +103,10 @@ func (d *database) primary(ctx context.Context) (string, error) {
 }
 
 // fault changes the role, or ends a replica, during an update.
-type fault func(d *database, ctx context.Context, primary, secondary string) error
+type fault func(ctx context.Context, d *database, primary, secondary string) error
 
 // handOver announces another primary.
-func handOver(d *database, ctx context.Context, _, secondary string) error {
+func handOver(ctx context.Context, d *database, _, secondary string) error {
 	lease := &coordinationv1.Lease{}
 	if err := d.Client.Get(ctx, d.Key("database"), lease); err != nil {
 		return err
@@ -117,10 +117,10 @@ func handOver(d *database, ctx context.Context, _, secondary string) error {
 }
 
 // evict deletes the pod of the primary, as a drain of its node does.
-func evict(d *database, ctx context.Context, primary, _ string) error { return d.evict(ctx, primary) }
+func evict(ctx context.Context, d *database, primary, _ string) error { return d.evict(ctx, primary) }
 
 // evictSecondary deletes the pod of a secondary.
-func evictSecondary(d *database, ctx context.Context, _, secondary string) error {
+func evictSecondary(ctx context.Context, d *database, _, secondary string) error {
 	return d.evict(ctx, secondary)
 }
 
@@ -134,7 +134,7 @@ func (d *database) evict(ctx context.Context, name string) error {
 }
 
 // crash ends the process of the primary, which does not release the role.
-func crash(d *database, ctx context.Context, primary, _ string) error {
+func crash(ctx context.Context, d *database, primary, _ string) error {
 	pod := &corev1.Pod{}
 	if err := d.Client.Get(ctx, d.Key(primary), pod); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (d *database) inject(ctx context.Context, f fault, delay time.Duration) {
 	primary, err := d.primary(ctx)
 	if err == nil {
 		secondaries := slices.DeleteFunc([]string{"database-0", "database-1", "database-2"}, func(name string) bool { return name == primary })
-		err = f(d, ctx, primary, secondaries[d.random.IntN(len(secondaries))])
+		err = f(ctx, d, primary, secondaries[d.random.IntN(len(secondaries))])
 	}
 	d.Logf("after %s: fault, primary %s: %v", delay.Round(100*time.Millisecond), primary, err)
 }
