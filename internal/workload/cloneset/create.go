@@ -30,7 +30,7 @@ func (p *planner) scaleOut(surge int) ([]*corev1.Pod, error) {
 		}
 		total++
 		// A pod that waits for the hook inPlaceUpdate still serves, and may wait for the new pods.
-		if !m.available && !(m.ready && m.state == pub.LifecycleStatePreparingUpdate) {
+		if !m.available && (!m.ready || m.state != pub.LifecycleStatePreparingUpdate) {
 			unavailable++
 		}
 		if !m.updated && !m.leaving() {

@@ -72,11 +72,10 @@ func gathered(view *model.State) []*corev1.Pod {
 func once(a *workload.Actions) error {
 	seen := map[types.UID]bool{}
 	for i := range a.Patches {
-		if uid := a.Patches[i].Pod.UID; seen[uid] {
+		if seen[a.Patches[i].Pod.UID] {
 			return fmt.Errorf("pod %s is written twice", a.Patches[i].Pod.Name)
-		} else {
-			seen[uid] = true
 		}
+		seen[a.Patches[i].Pod.UID] = true
 	}
 	for i := range a.Deletes {
 		if seen[a.Deletes[i].Pod.UID] {
