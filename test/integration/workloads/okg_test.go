@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,10 +83,11 @@ func (g *game) scale(replicas int32, reserved ...int32) {
 			g.set.Spec.ReserveOrdinals = append(g.set.Spec.ReserveOrdinals, intstr.FromInt32(ordinal))
 		}
 		g.set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{}
-		if err := g.client.Update(ctx, g.set); err != nil {
+		err := g.client.Update(ctx, g.set)
+		if apierrors.IsConflict(err) {
 			return err.Error(), nil
 		}
-		return "", nil
+		return "", err
 	})
 }
 
@@ -149,10 +151,11 @@ func (g *game) update(image string, partition int32) {
 		g.set.Spec.Template.Spec.Containers[0].Image = image
 		g.set.Spec.UpdateStrategy.RollingUpdate.Partition = &partition
 		g.set.Annotations["game.kruise.io/asts-hash"] = image
-		if err := g.client.Update(ctx, g.set); err != nil {
+		err := g.client.Update(ctx, g.set)
+		if apierrors.IsConflict(err) {
 			return err.Error(), nil
 		}
-		return "", nil
+		return "", err
 	})
 }
 
