@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload"
 )
 
-// The tests in this file are named after behaviour of OpenKruise that Seamark does not reproduce.
+// The tests in this file are named after behavior of OpenKruise that Seamark does not reproduce.
 
 func TestReleasedPodIsDeletedWhileCreatesAreLimited(t *testing.T) {
 	f := newFixture(t, 3, holding, excluding, func(set *v1alpha1.CloneSet) {

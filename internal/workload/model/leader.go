@@ -21,7 +21,7 @@ import (
 // Planner is a planner of one kind of workload, as its controller calls it.
 type Planner interface {
 	// Plan returns the writes of one step. The view contains all objects of the namespace; the objects
-	// must not be changed. An error fails the run: no state of the cluster may cause one.
+	// are read-only. An error fails the run: no state of the cluster may cause one.
 	Plan(view *State) (Step, error)
 }
 

@@ -203,7 +203,7 @@ func list[T Object](objects map[string]Object) []T {
 	return out
 }
 
-// State is the true state of the cluster. The objects must not be changed.
+// State is the true state of the cluster. The objects are read-only.
 type State struct {
 	Now       time.Time
 	Set       Object
