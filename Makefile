@@ -315,9 +315,9 @@ FUZZ = folders=$$($(1)); [[ -n $$folders ]] || { echo 'no packages to fuzz' >&2;
 # unit tests of the others run the seeds of their fuzz targets. The limit is a number of runs, because at the end of a
 # time Go may fail a target with "context deadline exceeded" (golang/go#75804, fixed in Go 1.27).
 .PHONY: fuzz-short
-fuzz-short: ## Run fuzz targets 1,000 times each, or FUZZTIME. Part of test-unit.
+fuzz-short: ## Run fuzz targets 300 times each, or FUZZTIME. Part of test-unit.
 	@packages=$$($(call RACE_PACKAGES,.,./api/... ./internal/...)); [[ -n $$packages ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
-	$(call FUZZ,go list -f '{{.Dir}}' $$packages,$(or $(FUZZTIME),1000x))
+	$(call FUZZ,go list -f '{{.Dir}}' $$packages,$(or $(FUZZTIME),300x))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for 5 minutes, or FUZZTIME, including the comparison with the kubelet.

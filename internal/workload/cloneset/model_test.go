@@ -87,7 +87,7 @@ func once(a *workload.Actions) error {
 }
 
 func FuzzModel(f *testing.F) {
-	model.Fuzz(f, 200, modelConfig)
+	model.Fuzz(f, 80, modelConfig)
 }
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }

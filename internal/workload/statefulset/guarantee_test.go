@@ -169,7 +169,7 @@ func secondariesFirst() *pub.UpdatePriorityStrategy {
 // FuzzOneSwitch plays updates of a database whose role moves and whose pods crash, with a controller
 // that is killed at any write.
 func FuzzOneSwitch(f *testing.F) {
-	model.Fuzz(f, 60, func(uint64) model.Config {
+	model.Fuzz(f, 30, func(uint64) model.Config {
 		return (&database{switches: map[string]int{}}).config(secondariesFirst())
 	})
 }

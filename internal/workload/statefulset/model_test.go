@@ -185,4 +185,4 @@ func config(uint64) model.Config {
 	}
 }
 
-func FuzzModel(f *testing.F) { model.Fuzz(f, 300, config) }
+func FuzzModel(f *testing.F) { model.Fuzz(f, 80, config) }
