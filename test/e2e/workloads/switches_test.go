@@ -57,8 +57,8 @@ func newDatabase(t *testing.T) *database {
 // the same name.
 func (d *database) image(update int) string {
 	d.Helper()
-	name := fmt.Sprintf("docker.io/seamark/example-database:%s-%d", d.Namespace, update)
-	d.tag(fmt.Sprintf("docker.io/seamark/example-database:v%d", 1+update%2), name)
+	name := fmt.Sprintf("%s:%s-%d", databaseImage, d.Namespace, update)
+	d.tag(fmt.Sprintf("%s:v%d", databaseImage, 1+update%2), name)
 	return name
 }
 
