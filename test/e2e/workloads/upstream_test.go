@@ -79,11 +79,21 @@ func TestEnvironmentFromLabel(t *testing.T) {
 				template.Spec.Containers[0].Image = image
 			})
 			s.settled("updated", 1, runs(image), restartedOnce(before))
-			if out := s.Kubectl("logs", before.Name); !strings.Contains(out, "mode new") {
-				t.Errorf("the container printed %q, want the new mode", out)
-			}
+			s.prints(before.Name, "mode new")
 		})
 	}
+}
+
+// prints waits until the container of a pod has printed a line. A container can be ready before that.
+func (s *suite) prints(name, line string) {
+	s.Helper()
+	s.Eventually(fmt.Sprintf("pod %s prints %q", name, line), func(ctx context.Context) error {
+		out, err := s.TryKubectl(ctx, "logs", name)
+		if err == nil && strings.TrimSpace(out) != line {
+			err = fmt.Errorf("output %q", out)
+		}
+		return err
+	})
 }
 
 // TestQOSChangeRecreates changes resources in a way that changes the QoS class of the pod, which
@@ -163,9 +173,7 @@ func TestIdentity(t *testing.T) {
 		if pod.Labels["statefulset.kubernetes.io/pod-name"] != name || pod.Labels["apps.kubernetes.io/pod-index"] != strings.TrimPrefix(name, "db-") {
 			t.Errorf("labels of %s: %v", name, pod.Labels)
 		}
-		if out := strings.TrimSpace(s.Kubectl("logs", name)); out != name {
-			t.Errorf("host name %q, want %s", out, name)
-		}
+		s.prints(name, name)
 	}
 	old := s.get("db-4")
 	cluster.Must(t, s.Client.Delete(t.Context(), old))
