@@ -104,9 +104,9 @@ func newFleet(s *suite, many int) *fleet {
 	for i := range many {
 		name := fmt.Sprintf("fleet-%d", i)
 		f.pods, f.good[name] = append(f.pods, name), true
-		s.create(newPod(name, "touch /tmp/ok; "+idle, labels))
+		s.Create(newPod(name, "touch /tmp/ok; "+idle, labels))
 	}
-	s.create(newMarker("fleet", labels, newProbe("ok", shell("test -f /tmp/ok"), condition("test.dev/ok"),
+	s.Create(newMarker("fleet", labels, newProbe("ok", shell("test -f /tmp/ok"), condition("test.dev/ok"),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
 		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))
 	s.running(f.pods...)
@@ -201,7 +201,7 @@ func TestAPIServerOutage(t *testing.T) {
 	// The state changes while the API server can't be reached: the probe counts its runs and
 	// fails from the twentieth run on.
 	const counting = `n=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n >/tmp/n; echo "run $n"; [ $n -lt 20 ]`
-	s.create(newPod("cut-off", idle, labels), newMarker("cut-off", labels,
+	s.Create(newPod("cut-off", idle, labels), newMarker("cut-off", labels,
 		newProbe("count", shell(counting), condition("test.dev/count"),
 			labelled(appsv1alpha1.ProbeFailed, map[string]string{"over": "true"}))))
 	s.podIs("cut-off", hasCondition("test.dev/count", corev1.ConditionTrue, "run"), lacksLabel("over"))
@@ -222,7 +222,7 @@ func TestRuntimeRestart(t *testing.T) {
 	s := newSuite(t)
 	f := newFleet(s, 4)
 	s.kill("containerd")
-	s.never(5*time.Second, "a mark changed while the runtime was down", func(ctx context.Context) error {
+	s.Never(5*time.Second, "a mark changed while the runtime was down", func(ctx context.Context) error {
 		for _, name := range f.pods {
 			if err := s.meets(name, hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))(ctx); err != nil {
 				return err

@@ -24,7 +24,7 @@ func TestProbeThatCannotRun(t *testing.T) {
 	s := newSuite(t)
 	labels := map[string]string{"app": "typo"}
 	typo := newProbe("typo", corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/ture"}}}, condition("test.dev/typo"), every(2))
-	s.create(newPod("typo", idle, labels),
+	s.Create(newPod("typo", idle, labels),
 		newMarker("typo", labels, typo, newProbe("fine", shell("true"), condition("test.dev/fine"), every(2))))
 	s.podIs("typo", hasCondition("test.dev/fine", corev1.ConditionTrue))
 	s.Eventually("the pod has an event", s.hasProbeError("typo", "typo#typo", "/bin/ture", "no such file or directory"))
@@ -87,14 +87,14 @@ func TestUnendedExec(t *testing.T) {
 	s := newSuite(t)
 	labels := map[string]string{"app": "unended"}
 	const command = "echo run >>/tmp/runs; [ -e /tmp/fixed ] || setsid sleep 987654 & exit 0"
-	s.create(newPod("unended", idle, labels),
+	s.Create(newPod("unended", idle, labels),
 		newMarker("unended", labels, newProbe("unended", shell(command), condition("test.dev/unended"), every(1), timeout(1), thresholds(1, 3))))
 	s.podIs("unended", hasCondition("test.dev/unended", corev1.ConditionFalse, "timed out"))
 	s.Eventually("the marker reports the run", func(ctx context.Context) error {
 		return s.markerHas(ctx, "unended", appsv1alpha1.ConditionProbesResolved, "has not ended", "1 of 1 matched pods")
 	})
 	s.Eventually("the pod has an event", s.hasProbeError("unended", "unended#unended", "not ended"))
-	s.never(15*time.Second, "the command ran again", func(context.Context) error {
+	s.Never(15*time.Second, "the command ran again", func(context.Context) error {
 		if runs := strings.Count(s.exec("unended", "cat /tmp/runs"), "run"); runs != 1 {
 			return fmt.Errorf("the command ran %d times, want once", runs)
 		}

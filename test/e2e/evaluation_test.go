@@ -57,11 +57,11 @@ func TestThresholds(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "scripted"}
-	s.create(newPod("scripted", idle, labels))
+	s.Create(newPod("scripted", idle, labels))
 	s.running("scripted")
 	const script = `n=$(($(cat /tmp/n 2>/dev/null || echo 0) + 1)); echo $n >/tmp/n
 echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
-	s.create(newMarker("scripted", labels,
+	s.Create(newMarker("scripted", labels,
 		newProbe("scripted", shell(script), condition("test.dev/scripted"), thresholds(2, 3))))
 
 	got := s.history("scripted", "test.dev/scripted", 3)
@@ -75,7 +75,7 @@ func TestSucceededPolicyOnly(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "one-sided"}
-	s.create(
+	s.Create(
 		newPod("one-sided", "touch /tmp/ok; "+idle, labels),
 		newMarker("one-sided", labels, newProbe("healthy", shell(sayAndCheck),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"healthy": "true"}))))
@@ -92,9 +92,9 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "talker"}
-	s.create(newPod("talker", "touch /tmp/ok; echo first >/tmp/say; "+idle, labels))
+	s.Create(newPod("talker", "touch /tmp/ok; echo first >/tmp/say; "+idle, labels))
 	s.running("talker")
-	s.create(newMarker("talker", labels,
+	s.Create(newMarker("talker", labels,
 		newProbe("say", shell(sayAndCheck), condition("test.dev/say")),
 		newProbe("both", shell(`echo to-stdout; echo to-stderr >&2; exit 3`), condition("test.dev/both")),
 		newProbe("both-pass", shell(`echo to-stdout; echo to-stderr >&2`), condition("test.dev/both-pass")),
@@ -136,9 +136,9 @@ func TestHangingProbe(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "hanging"}
-	s.create(newPod("hanging", idle, labels))
+	s.Create(newPod("hanging", idle, labels))
 	s.running("hanging")
-	s.create(newMarker("hanging", labels,
+	s.Create(newMarker("hanging", labels,
 		newProbe("hangs", shell(hangs), condition("test.dev/hangs"), timeout(1), every(3)),
 		newProbe("ticks", shell(`echo tick >>/tmp/ticks`), condition("test.dev/ticks")),
 	))

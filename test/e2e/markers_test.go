@@ -26,9 +26,9 @@ func TestMarkersWithTheSameKey(t *testing.T) {
 	s := newSuite(t)
 	labels := map[string]string{"app": "contested"}
 	succeeded := appsv1alpha1.ProbeSucceeded
-	s.create(newPod("contested", idle, labels))
+	s.Create(newPod("contested", idle, labels))
 	s.running("contested")
-	s.create(
+	s.Create(
 		newMarker("a-first", labels,
 			newProbe("one", shell("true"), condition("test.dev/one"), labelled(succeeded, map[string]string{"owner": "a-one", "a": "yes"})),
 			newProbe("two", shell("true"), condition("test.dev/two"), labelled(succeeded, map[string]string{"owner": "a-two"}))),
@@ -44,7 +44,7 @@ func TestMarkersWithTheSameKey(t *testing.T) {
 		return s.markerHas(ctx, "b-second", appsv1alpha1.ConditionMarksExclusive, "owner", "test.dev/one", "a-first")
 	})
 	before := testMarks(s.getPod("contested"))
-	s.never(5*time.Second, "a mark changed", func(context.Context) error {
+	s.Never(5*time.Second, "a mark changed", func(context.Context) error {
 		if diff := cmp.Diff(before, testMarks(s.getPod("contested"))); diff != "" {
 			return fmt.Errorf("the marks changed (-before +after):\n%s", diff)
 		}
@@ -73,13 +73,13 @@ func testMarks(pod *corev1.Pod) map[string]any {
 func TestMarkerEdits(t *testing.T) {
 	s := newSuite(t)
 	labels := map[string]string{"app": "edited"}
-	s.create(newTarget("target", labels), newPod("edited", idle, labels))
+	s.Create(newTarget("target", labels), newPod("edited", idle, labels))
 	s.running("edited", "target")
 	state := func(labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
 		return labelled(appsv1alpha1.ProbeSucceeded, labels)
 	}
 	// The first probe is due once an hour, so an edit must take effect before the next run.
-	s.create(newMarker("edited", labels,
+	s.Create(newMarker("edited", labels,
 		newProbe("slow", shell("echo old"), condition("test.dev/slow"), every(3600)),
 		newProbe("keyed", shell("true"), state(map[string]string{"old-key": "true"})),
 		newProbe("leaving", shell("true"), condition("test.dev/leaving"), state(map[string]string{"leaving": "true"}))))
@@ -130,9 +130,9 @@ func TestEditedProbeKeepsMarks(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "primary"}
-	s.create(newPod("primary", idle, labels))
+	s.Create(newPod("primary", idle, labels))
 	s.running("primary")
-	s.create(newMarker("role", labels, newProbe("role", shell("echo typo"), condition("test.dev/primary"), timeout(10),
+	s.Create(newMarker("role", labels, newProbe("role", shell("echo typo"), condition("test.dev/primary"), timeout(10),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
 	s.podIs("primary", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue, "typo"))
 	stop := s.watchMarks()
@@ -152,7 +152,7 @@ func TestPodStopsMatching(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "leaving", "keep": "yes"}
-	s.create(newPod("leaving", idle, labels), newMarker("leaving", map[string]string{"app": "leaving"},
+	s.Create(newPod("leaving", idle, labels), newMarker("leaving", map[string]string{"app": "leaving"},
 		newProbe("run", shell("echo run >>/tmp/runs"), condition("test.dev/run"),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"marked": "true"}))))
 	s.podIs("leaving", hasCondition("test.dev/run", corev1.ConditionTrue), hasLabel("marked", "true"))
@@ -195,11 +195,11 @@ func TestMarkerDeleted(t *testing.T) {
 	labels := map[string]string{"app": "twice"}
 	pods := []string{"twice-0", "twice-1", "twice-2"}
 	for _, name := range pods {
-		s.create(newPod(name, idle, labels))
+		s.Create(newPod(name, idle, labels))
 	}
 	s.running(pods...)
 	for _, name := range []string{"web", "my-web"} {
-		s.create(newMarker(name, labels, newProbe("run", shell("echo run >>/tmp/"+name), condition("test.dev/"+name),
+		s.Create(newMarker(name, labels, newProbe("run", shell("echo run >>/tmp/"+name), condition("test.dev/"+name),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{name: "true"}))))
 	}
 	for _, name := range pods {

@@ -83,9 +83,9 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "measured"}
-	s.create(newPod("good", "touch /tmp/good; sleep 1000", labels), newPod("bad", idle, labels))
+	s.Create(newPod("good", "touch /tmp/good; sleep 1000", labels), newPod("bad", idle, labels))
 	s.running("good", "bad")
-	s.create(newMarker("measured", labels,
+	s.Create(newMarker("measured", labels,
 		newProbe("state", shell("test -e /tmp/good"), condition("game.io/good")),
 		newProbe("hangs", shell("sleep 1000"), condition("game.io/hangs"), timeout(1))))
 	pods := func(want map[string]float64) func(context.Context) error {

@@ -209,20 +209,20 @@ func TestMoveFromOpenKruise(t *testing.T) {
 		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"})))
 	// OpenKruise accepts an unset timeout.
 	marker.Spec.Probes[0].Probe.TimeoutSeconds = 0
-	s.create(newPod("right", "touch /tmp/ok; "+idle, labels), newPod("turned", idle, labels))
+	s.Create(newPod("right", "touch /tmp/ok; "+idle, labels), newPod("turned", idle, labels))
 	s.running("right", "turned")
 	ours, upstream := s.crds()
 
 	turnOn := s.turnOff()
 	cluster.Must(t, s.useCRDs(t.Context(), upstream))
-	s.create(marker)
+	s.Create(marker)
 	kruise.leave(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
 		map[string]string{"ok": "true", "good": "yes"}, "test.dev/ok")
 	seen := s.watchMarks()
 	turnOn()
 	s.podIs("right", ownedBy("seamark"))
 	s.podIs("turned", ownedBy("seamark"), hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
-	s.never(5*time.Second, "a correct mark changed", s.meets("right",
+	s.Never(5*time.Second, "a correct mark changed", s.meets("right",
 		hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes")))
 	moved := seen()
 	for mark, want := range map[string][]string{

@@ -42,7 +42,7 @@ func TestNetworkProbes(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "target"}
-	s.create(newTarget("target", labels))
+	s.Create(newTarget("target", labels))
 	s.running("target")
 
 	cases := map[string]struct {
@@ -73,7 +73,7 @@ func TestNetworkProbes(t *testing.T) {
 	for name, tc := range cases {
 		marker.Spec.Probes = append(marker.Spec.Probes, newProbe(name, tc.handler, condition("test.dev/"+name)))
 	}
-	s.create(marker)
+	s.Create(marker)
 	for name, tc := range cases {
 		s.podIs("target", hasCondition("test.dev/"+name, tc.want, tc.says))
 	}

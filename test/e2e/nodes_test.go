@@ -32,10 +32,10 @@ func TestEveryNode(t *testing.T) {
 	for _, node := range nodes.Items {
 		server, shell := newTarget("server-"+node.Name, labels), newPod("shell-"+node.Name, idle, labels)
 		server.Spec.NodeName, shell.Spec.NodeName = node.Name, node.Name
-		s.create(server, shell)
+		s.Create(server, shell)
 		servers, shells = append(servers, server.Name), append(shells, shell.Name)
 	}
-	s.create(newMarker("spread", labels, newProbe("socket", tcpSocket(intstr.FromInt32(7070)), condition("test.dev/socket"))))
+	s.Create(newMarker("spread", labels, newProbe("socket", tcpSocket(intstr.FromInt32(7070)), condition("test.dev/socket"))))
 	s.running(append(shells, servers...)...)
 	for i, server := range servers {
 		s.podIs(server, hasCondition("test.dev/socket", corev1.ConditionTrue))
@@ -62,11 +62,11 @@ func TestContainerEndWithOtherSubscribers(t *testing.T) {
 		other := newPod("other", idle, nil).Spec.Containers[0]
 		other.Name = "other"
 		pod.Spec.Containers = append(pod.Spec.Containers, other)
-		s.create(pod)
+		s.Create(pod)
 		s.subscribe(node.Name)
 		pods = append(pods, pod.Name)
 	}
-	s.create(newMarker("ending", labels, newProbe("alive", shell("true"), condition("test.dev/alive"))))
+	s.Create(newMarker("ending", labels, newProbe("alive", shell("true"), condition("test.dev/alive"))))
 	s.running(pods...)
 	for _, pod := range pods {
 		s.podIs(pod, hasCondition("test.dev/alive", corev1.ConditionTrue))

@@ -27,7 +27,7 @@ func TestContainerRestart(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "restarting"}
-	s.create(
+	s.Create(
 		newPod("restarting", "touch /tmp/ok; "+idle, labels),
 		newMarker("restarting", labels, newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
@@ -88,7 +88,7 @@ func TestRecreatedPodWithTheSameName(t *testing.T) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
 		},
 	}
-	s.create(set, newMarker("role", labels, newProbe("primary", shell(sayAndCheck), condition("test.dev/primary"),
+	s.Create(set, newMarker("role", labels, newProbe("primary", shell(sayAndCheck), condition("test.dev/primary"),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
 	s.Eventually("db-0 is marked", s.meets("db-0", hasLabel("role", "primary")))
 	old := s.getPod("db-0")
@@ -121,7 +121,7 @@ func TestHostNetworkPod(t *testing.T) {
 	labels := map[string]string{"app": "host"}
 	pod := newPod("host", "httpd -p 47070; "+idle, labels)
 	pod.Spec.HostNetwork = true
-	s.create(pod, newMarker("host", labels,
+	s.Create(pod, newMarker("host", labels,
 		newProbe("socket", tcpSocket(intstr.FromInt32(47070)), condition("test.dev/socket")),
 		newProbe("refused", tcpSocket(intstr.FromInt32(47071)), condition("test.dev/refused"))))
 	s.podIs("host", hasCondition("test.dev/socket", corev1.ConditionTrue), hasCondition("test.dev/refused", corev1.ConditionFalse))
@@ -137,7 +137,7 @@ func TestRestartableInitContainer(t *testing.T) {
 		{Name: "proxy", Image: cluster.BusyboxImage, Command: []string{"sh", "-c", "echo proxy >/tmp/say; touch /tmp/ok; " + idle},
 			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
 	}
-	s.create(pod, newMarker("sidecar", labels,
+	s.Create(pod, newMarker("sidecar", labels,
 		newProbe("proxy", shell(sayAndCheck), condition("test.dev/proxy"), in("proxy")),
 		newProbe("plain", shell("true"), condition("test.dev/plain"), in("plain"))))
 	s.podIs("sidecar", hasCondition("test.dev/proxy", corev1.ConditionTrue, "proxy"), lacksCondition("test.dev/plain"))
@@ -166,7 +166,7 @@ func TestPodWithOnlyTheMatchedLabel(t *testing.T) {
 	labels := map[string]string{"bare": ""}
 	probe := newProbe("yes", shell("true"), labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"marked": "true"}))
 	probe.MarkerPolicy[0].Annotations = map[string]string{"test.dev/note": "a note"}
-	s.create(newPod("bare", idle, labels), newMarker("bare", labels, probe))
+	s.Create(newPod("bare", idle, labels), newMarker("bare", labels, probe))
 	s.podIs("bare", hasLabel("bare", ""), hasLabel("marked", "true"), hasAnnotation("test.dev/note", "a note"))
 
 	cluster.Must(t, s.Client.Delete(t.Context(), newMarkerNamed(s, "bare")))
@@ -199,7 +199,7 @@ func TestReadinessGate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "gated"},
 		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	s.create(service, pod, newMarker("gated", labels, newProbe("open", shell(sayAndCheck), condition("test.dev/open"))))
+	s.Create(service, pod, newMarker("gated", labels, newProbe("open", shell(sayAndCheck), condition("test.dev/open"))))
 	s.running("gated")
 
 	s.podIs("gated", hasCondition("test.dev/open", corev1.ConditionFalse), hasCondition("Ready", corev1.ConditionFalse))
@@ -242,12 +242,12 @@ func TestManyPodsManyProbes(t *testing.T) {
 	labels := map[string]string{"app": "many"}
 	for i := range pods {
 		pod := newPod(fmt.Sprintf("many-%d", i), "touch /tmp/ok; "+idle, labels)
-		s.create(pod)
+		s.Create(pod)
 	}
 	for i := range pods {
 		s.running(fmt.Sprintf("many-%d", i))
 	}
-	s.create(newMarker("many", labels,
+	s.Create(newMarker("many", labels,
 		newProbe("one", shell("echo same"), condition("test.dev/one"), every(period)),
 		newProbe("two", shell("echo same; exit 1"), condition("test.dev/two"), every(period)),
 		newProbe("three", shell("echo same"), condition("test.dev/three"), every(period),

@@ -35,7 +35,7 @@ func TestContainerStart(t *testing.T) {
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap.Name}},
 	}}}
 	volume.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/late"}}
-	s.create(image, volume, program, crash, newMarker("starting", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
+	s.Create(image, volume, program, crash, newMarker("starting", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
 		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}),
 		labelled(appsv1alpha1.ProbeFailed, map[string]string{"alive": "false"}))))
 
@@ -51,7 +51,7 @@ func TestContainerStart(t *testing.T) {
 			return nil
 		})
 	}
-	s.never(slowStart, "a container that has never run has a state", func(ctx context.Context) error {
+	s.Never(slowStart, "a container that has never run has a state", func(ctx context.Context) error {
 		for _, pod := range []string{image.Name, volume.Name} {
 			if err := s.unmarked(ctx, pod); err != nil {
 				return err
@@ -60,7 +60,7 @@ func TestContainerStart(t *testing.T) {
 		return nil
 	})
 
-	s.create(configMap)
+	s.Create(configMap)
 	if first := s.history(volume.Name, "test.dev/alive", 1)[0]; first != "True: " {
 		t.Errorf("the first condition after a slow start is %q, want True", first)
 	}

@@ -18,7 +18,7 @@ func TestStaticPod(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	labels := map[string]string{"app": "static"}
-	s.create(newMarker("static", labels,
+	s.Create(newMarker("static", labels,
 		newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"})),
 		newProbe("socket", tcpSocket(intstr.FromInt32(47080)), condition("test.dev/socket"))))

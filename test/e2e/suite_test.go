@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -44,31 +41,6 @@ func newSuite(t *testing.T) *suite {
 		}
 	})
 	return s
-}
-
-// create creates the objects in the test's namespace.
-func (s *suite) create(objects ...ctrl.Object) {
-	s.Helper()
-	for _, o := range objects {
-		o.SetNamespace(s.Namespace)
-		if err := s.Client.Create(s.Context(), o); err != nil {
-			s.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
-// never fails the test if check returns an error within the period.
-func (s *suite) never(period time.Duration, what string, check func(context.Context) error) {
-	s.Helper()
-	var broken error
-	err := wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, period, true, func(ctx context.Context) (bool, error) {
-		broken = check(ctx)
-		// Ignore an error of a check that the end of the period canceled.
-		return broken != nil && ctx.Err() == nil, nil
-	})
-	if err == nil {
-		s.Fatalf("%s: %v", what, broken)
-	}
 }
 
 // getPod returns a pod of the test's namespace.

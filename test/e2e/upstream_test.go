@@ -64,7 +64,7 @@ func TestUpstreamCRDs(t *testing.T) {
 	cluster.Must(t, s.useCRDs(t.Context(), upstream))
 
 	labels := map[string]string{"app": "moved"}
-	s.create(newPod("moved", "touch /tmp/ok; "+idle, labels), newMarker("moved", labels,
+	s.Create(newPod("moved", "touch /tmp/ok; "+idle, labels), newMarker("moved", labels,
 		newProbe("ok", shell(sayAndCheck), condition("test.dev/ok"),
 			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
 			labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))

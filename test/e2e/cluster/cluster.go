@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -107,6 +108,31 @@ func (c *Cluster) Key(name string) client.ObjectKey {
 func (c *Cluster) Eventually(what string, check func(context.Context) error) {
 	c.Helper()
 	await.Poll{Interval: 100 * time.Millisecond, Timeout: Timeout}.Success(c, what, check)
+}
+
+// Never fails the test if check returns an error within the period.
+func (c *Cluster) Never(period time.Duration, what string, check func(context.Context) error) {
+	c.Helper()
+	var broken error
+	err := wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, period, true, func(ctx context.Context) (bool, error) {
+		broken = check(ctx)
+		// Ignore an error of a check that the end of the period canceled.
+		return broken != nil && ctx.Err() == nil, nil
+	})
+	if err == nil {
+		c.Fatalf("%s: %v", what, broken)
+	}
+}
+
+// Create creates the objects in the test's namespace.
+func (c *Cluster) Create(objects ...client.Object) {
+	c.Helper()
+	for _, o := range objects {
+		o.SetNamespace(c.Namespace)
+		if err := c.Client.Create(c.Context(), o); err != nil {
+			c.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
 }
 
 // Kubeconfig returns the path of the cluster's kubeconfig file.

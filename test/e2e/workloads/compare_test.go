@@ -116,7 +116,7 @@ func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1al
 		container.Command = []string{"example-database", "--name", name + "-0"}
 		container.Env = []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST"}}
 	})
-	s.create(set)
+	s.Create(set)
 	s.settle(set, pods)
 	before := s.podsByUID(name)
 	writes, begun := s.podWrites(clientset), time.Now()

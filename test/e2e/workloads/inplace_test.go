@@ -66,7 +66,7 @@ func TestImageInPlace(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
 			image := s.newImage()
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1)[0])
 
 			s.change(set, func(template *corev1.PodTemplateSpec) {
@@ -155,7 +155,7 @@ func TestGracePeriod(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
 			image := s.newImage()
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1, gateOpen)[0])
 			log := &graceLog{}
 			s.stream(&corev1.PodList{}, log.see)
@@ -198,7 +198,7 @@ func TestResourcesInPlace(t *testing.T) {
 			case *v1beta1.StatefulSet:
 				set.Spec.Template.Spec.Containers[0].Resources = cpu("5m")
 			}
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1)[0])
 			s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Resources = cpu("7m") })
 			s.settled("updated", 1, func(pod *corev1.Pod) error {
@@ -222,7 +222,7 @@ func TestOtherChangesRecreate(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1)[0])
 			s.change(set, func(template *corev1.PodTemplateSpec) {
 				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGED", Value: "yes"}}

@@ -12,12 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,17 +58,6 @@ func (s *suite) dump(ctx context.Context) {
 	}
 }
 
-// create creates the objects in the test's namespace.
-func (s *suite) create(objects ...ctrl.Object) {
-	s.Helper()
-	for _, o := range objects {
-		o.SetNamespace(s.Namespace)
-		if err := s.Client.Create(s.Context(), o); err != nil {
-			s.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
 // patch changes an object that exists. It does not depend on the version of the argument.
 func patch[T ctrl.Object](s *suite, o T, change func(T)) {
 	s.Helper()
@@ -78,19 +65,6 @@ func patch[T ctrl.Object](s *suite, o T, change func(T)) {
 	base := o.DeepCopyObject().(ctrl.Object)
 	change(o)
 	cluster.Must(s, s.Client.Patch(s.Context(), o, ctrl.MergeFrom(base)))
-}
-
-// never fails the test if check returns an error within the period.
-func (s *suite) never(period time.Duration, what string, check func(context.Context) error) {
-	s.Helper()
-	var broken error
-	err := wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, period, true, func(ctx context.Context) (bool, error) {
-		broken = check(ctx)
-		return broken != nil && ctx.Err() == nil, nil
-	})
-	if err == nil {
-		s.Fatalf("%s: %v", what, broken)
-	}
 }
 
 // pods returns the pods of an application by name, including those that are terminating.

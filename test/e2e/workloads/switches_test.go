@@ -47,7 +47,7 @@ func newDatabase(t *testing.T) *database {
 	container := &d.set.Spec.Template.Spec.Containers[0]
 	container.Command = append(container.Command, "--settle", "2s", "--lag", "500ms", "--lease-duration", "3s", "--retry", "200ms")
 	container.Image = d.image(0)
-	d.create(d.set)
+	d.Create(d.set)
 	d.log = d.watch()
 	d.settled("database", 3, labelled("role"))
 	return d

@@ -38,7 +38,7 @@ func newHeld(t *testing.T, exclude bool, changes ...func(*v1alpha1.CloneSet)) *h
 			set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
 		}
 	})...)
-	h.create(h.set)
+	h.Create(h.set)
 	h.names = h.settled("held", 3)
 	return h
 }
@@ -100,9 +100,9 @@ func (h *held) replaced(a string, atOnce bool) {
 	h.Helper()
 	if atOnce {
 		h.Eventually("a pod is created while the hook holds another", func(ctx context.Context) error { return h.count(ctx, 4) })
-		h.never(time.Second, "the held pod is deleted, or more pods are created", func(ctx context.Context) error { return h.count(ctx, 4) })
+		h.Never(time.Second, "the held pod is deleted, or more pods are created", func(ctx context.Context) error { return h.count(ctx, 4) })
 	} else {
-		h.never(2*time.Second, "a pod is created while the hook holds another", func(ctx context.Context) error { return h.count(ctx, 3) })
+		h.Never(2*time.Second, "a pod is created while the hook holds another", func(ctx context.Context) error { return h.count(ctx, 3) })
 	}
 	h.release(a)
 	h.Eventually("the released pod is deleted, and three others are ready", func(ctx context.Context) error {
@@ -139,7 +139,7 @@ func TestPreparingDelete(t *testing.T) {
 			if got := h.settled("held", 3, inState(pub.LifecycleStateNormal)); !slices.Equal(got, h.names) {
 				t.Errorf("pods %v, want %v: %s returns to Normal", got, h.names, a)
 			}
-			h.never(time.Second, "pods change", func(ctx context.Context) error { return h.count(ctx, 3) })
+			h.Never(time.Second, "pods change", func(ctx context.Context) error { return h.count(ctx, 3) })
 		})
 		t.Run("scaled down with A named and up again/"+column, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ func TestMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	const replicas, seconds = 3, 3
 	s := newSuite(t)
-	s.create(newCloneSet("slow", replicas, func(set *v1alpha1.CloneSet) {
+	s.Create(newCloneSet("slow", replicas, func(set *v1alpha1.CloneSet) {
 		set.Spec.MinReadySeconds = seconds
 		set.Spec.ScaleStrategy.MaxUnavailable = number(1)
 	}))
@@ -72,7 +72,7 @@ func TestEnvironmentFromLabel(t *testing.T) {
 			case *v1beta1.StatefulSet:
 				withEnvironment(&set.Spec.Template)
 			}
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1)[0])
 			s.change(set, func(template *corev1.PodTemplateSpec) {
 				template.Labels["mode"] = "new"
@@ -103,7 +103,7 @@ func TestQOSChangeRecreates(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
-			s.create(set)
+			s.Create(set)
 			before := s.get(s.settled("updated", 1)[0])
 			few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 			s.change(set, func(template *corev1.PodTemplateSpec) {
@@ -128,11 +128,11 @@ func TestPreparingUpdate(t *testing.T) {
 		set.Spec.Template.Labels[holdLabel] = "true"
 		set.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{holdLabel: "true"}}}
 	})
-	s.create(set)
+	s.Create(set)
 	before := s.get(s.settled("hooked", 1)[0])
 	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = image })
 	s.settled("hooked", 1, inState(pub.LifecycleStatePreparingUpdate))
-	s.never(time.Second, "the held pod is updated", func(ctx context.Context) error {
+	s.Never(time.Second, "the held pod is updated", func(ctx context.Context) error {
 		pods, err := s.pods(ctx, "hooked")
 		if pod, there := pods[before.Name]; err == nil && (!there || pod.Spec.Containers[0].Image == image) {
 			err = fmt.Errorf("pods %v", pods)
@@ -159,7 +159,7 @@ func TestPreparingUpdate(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
-	s.create(newStatefulSet("db", 3, func(set *v1beta1.StatefulSet) {
+	s.Create(newStatefulSet("db", 3, func(set *v1beta1.StatefulSet) {
 		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("2-3")}
 		set.Spec.Template.Spec.Containers[0].Command = []string{"sh", "-c", "hostname; " + idle}
@@ -229,7 +229,7 @@ func TestOrderedScaling(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
 	set := newStatefulSet("ordered", 2, probed)
-	s.create(set)
+	s.Create(set)
 	s.settled("ordered", 2)
 	first, second := s.get("ordered-0"), s.get("ordered-1")
 	if since := condition(first, corev1.PodReady).LastTransitionTime; second.CreationTimestamp.Before(&since) {
@@ -237,12 +237,12 @@ func TestOrderedScaling(t *testing.T) {
 	}
 	s.breaks("ordered-0")
 	s.scaleTo(set, 3)
-	s.never(2*time.Second, "a pod is created while another is not ready", s.hasPods("ordered", 2))
+	s.Never(2*time.Second, "a pod is created while another is not ready", s.hasPods("ordered", 2))
 	s.Kubectl("exec", "ordered-0", "--", "touch", "/tmp/ok")
 	s.settled("ordered", 3)
 	s.breaks("ordered-0")
 	s.scaleTo(set, 1)
-	s.never(2*time.Second, "a pod is deleted while another is not ready", s.hasPods("ordered", 3))
+	s.Never(2*time.Second, "a pod is deleted while another is not ready", s.hasPods("ordered", 3))
 	s.Kubectl("exec", "ordered-0", "--", "touch", "/tmp/ok")
 	s.settled("ordered", 1)
 }
@@ -255,7 +255,7 @@ func TestBurstScaling(t *testing.T) {
 	set := newStatefulSet("burst", 1, probed, func(set *v1beta1.StatefulSet) {
 		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	})
-	s.create(set)
+	s.Create(set)
 	s.settled("burst", 1)
 	s.breaks("burst-0")
 	s.scaleTo(set, 3)
@@ -278,14 +278,14 @@ func TestFailedPodIsReplaced(t *testing.T) {
 	holder := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "holder"}, Spec: template("holder").Spec}
 	holder.Spec.NodeName = nodes.Items[0].Name
 	holder.Spec.Containers[0].Ports = []corev1.ContainerPort{port}
-	s.create(holder)
+	s.Create(holder)
 	s.Eventually("the pod with the port is ready", func(context.Context) error { return ready(s.get("holder")) })
 	set := newStatefulSet("rejected", 1, func(set *v1beta1.StatefulSet) {
 		set.Spec.Template.Spec.NodeName = nodes.Items[0].Name
 		set.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{port}
 	})
 	seen := map[string]bool{}
-	s.create(set)
+	s.Create(set)
 	s.Eventually("the rejected pod is replaced", func(ctx context.Context) error {
 		pods, err := s.pods(ctx, "rejected")
 		for _, pod := range pods {

@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // validMarker has every part of a marker.
@@ -111,18 +109,7 @@ func (e edit) apply(object map[string]any) error {
 // marker returns the valid marker in the namespace with the edits.
 func marker(t *testing.T, namespace string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
-	objects, err := env.ParseManifests([]byte(validMarker))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := objects[0]
-	object.SetNamespace(namespace)
-	for _, e := range edits {
-		if err := e.apply(object.Object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return object
+	return parsed(t, validMarker, namespace, edits...)
 }
 
 // create creates the object in a dry run. Unknown fields are an error.
