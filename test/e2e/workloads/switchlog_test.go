@@ -15,37 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // stream calls see for every object of the list's kind in the test's namespace, and for every
-// change, until the test ends.
+// change, until the test ends. It fails the test if it misses a change.
 func (s *suite) stream(list ctrl.ObjectList, see func(o ctrl.Object, deleted bool)) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	w, err := s.Client.Watch(ctx, list, ctrl.InNamespace(s.Namespace))
+	wait, err := follow.Objects(ctx, s.Client, list, func(event watch.Event) {
+		if o, ok := event.Object.(ctrl.Object); ok {
+			see(o, event.Type == watch.Deleted)
+		}
+	}, ctrl.InNamespace(s.Namespace))
 	if err != nil {
 		cancel()
-		cluster.Must(s, err)
+		s.Fatalf("follow %T: %v", list, err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			for event := range w.ResultChan() {
-				if o, ok := event.Object.(ctrl.Object); ok {
-					see(o, event.Type == watch.Deleted)
-				}
-			}
-			// The API server ends a watch after some time. A new one begins with all objects.
-			if w, err = s.Client.Watch(ctx, list, ctrl.InNamespace(s.Namespace)); err != nil {
-				return
-			}
-		}
-	}()
 	s.Cleanup(func() {
 		cancel()
-		<-done
+		if err := wait(); err != nil {
+			s.Errorf("follow %T: %v", list, err)
+		}
 	})
 }
 
