@@ -45,7 +45,9 @@ func newDatabase(t *testing.T) *database {
 	cluster.Must(t, err)
 	cluster.Must(t, yaml.UnmarshalStrict(manifest, d.set))
 	container := &d.set.Spec.Template.Spec.Containers[0]
-	container.Command = append(container.Command, "--settle", "2s", "--lag", "500ms", "--lease-duration", "3s", "--retry", "200ms")
+	// The times that a busy machine could exceed keep their defaults: those until a role is marked,
+	// and until a lease is lost.
+	container.Command = append(container.Command, "--lag", "500ms", "--retry", "200ms")
 	container.Image = d.image(0)
 	d.Create(d.set)
 	d.log = d.watch()
