@@ -106,28 +106,37 @@ func started(
 	}
 }
 
-// settled reports whether all containers seem to run the images of their specs, and removes those that
-// are not known to be replaced from a copy of the state. Only time shows whether the kubelet is going
-// to replace them if a runtime reports the old name for a new tag of the same image, or if a container
-// restarted at the moment of the change, so that it was recorded with an image that it never had.
-func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, bool) {
-	left := unfinished(pod, state)
+// settled reports whether all containers seem to run the images of their specs, and from when on they
+// count as updated. It removes those that are not known to be replaced from a copy of the state. Only
+// time shows whether the kubelet is going to replace them if a runtime reports the old name for a new
+// tag of the same image, or if a container restarted at the moment of the change, so that it was
+// recorded with an image that it never had.
+func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, time.Time, bool) {
+	left, changed := unfinished(pod, state), since(state)
 	if len(left) == 0 || unseen(pod) {
-		return nil, false
+		return nil, time.Time{}, false
 	}
-	finished := state.DeepCopy()
+	finished, at := state.DeepCopy(), time.Time{}
 	for name, before := range left {
 		status := containerStatus(pod, name)
 		if status == nil || status.State.Running == nil {
-			return nil, false
+			return nil, time.Time{}, false
 		}
 		alias := before.ContainerID != status.ContainerID && before.ImageID == status.ImageID
 		if !alias && !sameImage(container(pod, name).Image, status.Image) {
-			return nil, false
+			return nil, time.Time{}, false
+		}
+		until := changed.Add(settleTime)
+		if start := startTime(status); alias && pod.Status.ObservedGeneration != 0 &&
+			!start.Before(changed.Truncate(time.Second)) && start.Add(restartTime).Before(until) {
+			until = start.Add(restartTime)
+		}
+		if until.After(at) {
+			at = until
 		}
 		delete(finished.LastContainerStatuses, name)
 	}
-	return finished, true
+	return finished, at, true
 }
 
 // startTime returns when the container was started, the zero time if it was not.

@@ -62,8 +62,12 @@ func FuzzUpdates(f *testing.F) {
 			}
 			n.write(next.Patch, writes)
 		}
+		late := 0
 		for i, action := range actions {
 			at = at.Add(time.Second)
+			if late--; late == 0 {
+				n.sync(at)
+			}
 			parameter := int(action >> 4)
 			switch action % 8 {
 			case 0:
@@ -75,6 +79,9 @@ func FuzzUpdates(f *testing.F) {
 			case 5:
 				n.sync(at)
 			case 6:
+				if n.pod.Status.ObservedGeneration != n.pod.Generation {
+					late = 4 // The old image runs again, but not for long.
+				}
 				n.crash(at)
 			case 7:
 				n.unpullable[fmt.Sprintf("main:%d", parameter%4)] = parameter < 4

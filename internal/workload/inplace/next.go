@@ -18,9 +18,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
-// settleTime is the time after which a container that runs the image of its spec is not expected to
-// be replaced any more.
-const settleTime = 30 * time.Second
+const (
+	// settleTime is the time after a change after which a container that runs the image of its spec is
+	// not expected to be replaced any more.
+	settleTime = 30 * time.Second
+	// restartTime is the same after the start of a container that was replaced after the change, if
+	// the kubelet has seen the change. Only a container that crashed before the kubelet saw the change
+	// is replaced again. The kubelet stops it as soon as it sees the change.
+	restartTime = 5 * time.Second
+)
 
 // Start returns the first write of an update in place. It replaces an update in progress: a newer
 // revision and a rollback start at once, also while an image cannot be pulled.
@@ -195,11 +201,11 @@ func Next(pod *corev1.Pod, now time.Time) Step {
 	if done(pod, state) {
 		return Step{Patch: ready(pod, state, now)}
 	}
-	finished, ok := settled(pod, state)
+	finished, at, ok := settled(pod, state)
 	if !ok {
 		return Step{}
 	}
-	if left := since(state).Add(settleTime).Sub(now); left > 0 {
+	if left := at.Sub(now); left > 0 {
 		return Step{After: min(left, settleTime)}
 	}
 	patch := &workload.PodPatch{Pod: pod, Reason: "UpdatedInPlace", Annotations: map[string]*string{}}
