@@ -50,11 +50,15 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
+	writer, err := newPodDeleter(mgr.GetClient(), w.config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind)
 	shared := workload.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.NewWorkload(apply.WorkloadOptions{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
+			Client: writer, Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
 			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote,
 		}),
 	}
