@@ -26,7 +26,7 @@ const (
 	// parallel is the maximum number of requests of one step at a time.
 	parallel = 32
 	// budget is the time after which a step starts no more requests.
-	budget = time.Second
+	budget = 2 * time.Second
 	// requestTimeout limits each write: the connection may hang.
 	requestTimeout = 10 * time.Second
 )
