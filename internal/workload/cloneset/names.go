@@ -84,7 +84,11 @@ func (p *planner) serials() map[int64]bool {
 
 // serialOf returns the serial number of the pod, zero if it has none.
 func serialOf(pod *corev1.Pod) int64 {
-	serial, err := strconv.ParseInt(pod.Annotations[v1alpha1.PodSerialAnnotationKey], 10, 64)
+	text := pod.Annotations[v1alpha1.PodSerialAnnotationKey]
+	if text == "" {
+		return 0
+	}
+	serial, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || serial < 0 {
 		return 0
 	}

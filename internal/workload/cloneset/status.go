@@ -166,6 +166,7 @@ func (p *planner) events() {
 	for i := range p.out.Deletes {
 		deleted[i] = p.out.Deletes[i].Pod.Name
 	}
+	slices.Sort(deleted)
 	p.event("SuccessfulCreate", "Created", created)
 	p.event("SuccessfulDelete", "Deleted", deleted)
 	if p.stuck != "" && !conditionHas(&p.Set.Status, v1alpha1.CloneSetConditionFailedUpdate, p.stuck) {

@@ -5,6 +5,7 @@ package cloneset
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,35 @@ func TestFailed(t *testing.T) {
 			Failed(status, test.failures, now())
 			if diff := cmp.Diff(test.want, status.Conditions); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMessagesDoNotDependOnTheOrderOfPods reads the pods in both orders: the cache returns them in any.
+func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
+	for name, f := range map[string]*fixture{
+		"deleted pods": newFixture(t, 0),
+		"pods that cannot be updated": newFixture(t, 2, func(set *v1alpha1.CloneSet) {
+			set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+			set.Spec.Template.Spec.HostNetwork = true
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.many(f.isOld, "a", "b")
+			f.pods[0].Status.Conditions[0].LastTransitionTime = ago(2 * time.Hour)
+			first := f.plan(t)
+			slices.Reverse(f.pods)
+			f.pods[0].Status.Conditions[0].LastTransitionTime = ago(3 * time.Hour)
+			second := f.plan(t)
+			if len(first.Events) == 0 {
+				t.Fatal("no event")
+			}
+			if diff := cmp.Diff(first.Events, second.Events); diff != "" {
+				t.Errorf("events (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(first.Status.Conditions, second.Status.Conditions); diff != "" {
+				t.Errorf("conditions (-first +second):\n%s", diff)
 			}
 		})
 	}

@@ -195,11 +195,13 @@ func (p *planner) grace() time.Duration {
 	return 0
 }
 
-// cannot records that InPlaceOnly prevents the update of the pod.
+// cannot records that InPlaceOnly prevents the update of the pod. The message is about the pod with
+// the first name, so that it does not change while nothing does.
 func (p *planner) cannot(m *member, why string) {
-	if p.stuck == "" {
-		p.stuck = fmt.Sprintf("Pod %s cannot be updated in place, and the update strategy is InPlaceOnly: %s.",
-			m.pod.Name, why)
+	message := fmt.Sprintf("Pod %s cannot be updated in place, and the update strategy is InPlaceOnly: %s.",
+		m.pod.Name, why)
+	if p.stuck == "" || message < p.stuck {
+		p.stuck = message
 	}
 }
 
