@@ -28,8 +28,6 @@ const (
 	// statusPause is the time between two writes of a status that only counts pods: while many pods
 	// become ready, the status follows with few writes.
 	statusPause = 50 * time.Millisecond
-	// recheck is when a set is reconciled again whose last writes the cache does not have.
-	recheck = 20 * time.Millisecond
 	// again is when a step is planned again whose writes cause an event, in case that the event was
 	// handled before.
 	again = 200 * time.Millisecond
@@ -38,10 +36,7 @@ const (
 // Wait returns when a set without a step is reconciled next: soon if the cache is too old for a step.
 // The events of pods report what was written to them, but there may be none for other objects.
 func (b *Base) Wait(request reconcile.Request) reconcile.Result {
-	if b.memory.isWaiting(request.NamespacedName) {
-		return reconcile.Result{RequeueAfter: recheck}
-	}
-	return reconcile.Result{}
+	return reconcile.Result{RequeueAfter: b.memory.recheck(request.NamespacedName, b.Now())}
 }
 
 // Execute executes the actions and remembers what was written.

@@ -32,11 +32,13 @@ type remembered struct {
 	// deleted are the pods that were deleted, and that the cache does not show as terminating yet.
 	deleted map[types.UID]bool
 	// waiting is set if the last reconcile found an old cache: then any event of the set matters.
+	// since is when the first of such reconciles in a row was.
 	waiting bool
+	since   time.Time
 	// taken are names of pods that belong to others.
 	taken map[string]bool
-	// planned is when the last step was planned, and size the number of pods then. published is when
-	// the status was written last.
+	// planned is when the last step was planned or waited for the cache, and size the number of pods
+	// then. published is when the status was written last.
 	planned, published time.Time
 	size               int
 	// failures is the number of steps in a row that ended with an error that may pass.
@@ -133,6 +135,15 @@ func (m *memory) recovered(key types.NamespacedName, uid types.UID) {
 	m.of(key, uid).failures = 0
 }
 
+// rest ends the wait of a set that needs no step, whatever the cache has.
+func (m *memory) rest(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.sets[key]; r != nil {
+		r.waiting = false
+	}
+}
+
 // isWaiting reports whether the last reconcile of the set found an old cache.
 func (m *memory) isWaiting(key types.NamespacedName) bool {
 	m.mu.Lock()
@@ -195,11 +206,42 @@ func (m *memory) planned(key types.NamespacedName, uid types.UID, pods int, now 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
-	r.planned, r.size = now, pods
+	r.planned, r.size, r.since = now, pods, time.Time{}
+}
+
+// waited remembers that a step for so many pods waits for the cache.
+func (m *memory) waited(key types.NamespacedName, uid types.UID, pods int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	if r.planned, r.size = now, pods; r.since.IsZero() {
+		r.since = now
+	}
+}
+
+// The time until a set that waits for the cache is reconciled again grows with the time that it has
+// waited: many sets may wait while the API server is down.
+const (
+	recheck        = 20 * time.Millisecond
+	longestRecheck = time.Second
+	recheckPart    = 4
+)
+
+// recheck returns when a set that waits for the cache is reconciled again without an event, zero if it
+// does not wait.
+func (m *memory) recheck(key types.NamespacedName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	if r == nil || !r.waiting {
+		return 0
+	}
+	return min(max(now.Sub(r.since)/recheckPart, recheck), longestRecheck)
 }
 
 // The pause between two steps of a set grows with its size, because the time that a step takes does:
-// a burst of events of many pods causes few steps. The first event after a pause is handled at once.
+// a burst of events of many pods causes few steps. It is shorter while a step waits for the cache. The
+// first event after a pause is handled at once.
 const (
 	pausePerPod = 30 * time.Microsecond
 	longest     = 100 * time.Millisecond
@@ -213,5 +255,9 @@ func (m *memory) pause(key types.NamespacedName, now time.Time) time.Duration {
 	if r == nil {
 		return 0
 	}
-	return max(0, min(time.Duration(r.size)*pausePerPod, longest)-now.Sub(r.planned))
+	limit := longest
+	if r.waiting {
+		limit = recheck
+	}
+	return max(0, min(time.Duration(r.size)*pausePerPod, limit)-now.Sub(r.planned))
 }

@@ -109,3 +109,33 @@ func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
 		t.Errorf("delay after a recovery: %s, want %s", delay, firstRetry)
 	}
 }
+
+func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
+	m, key, start := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(100, 0)
+	wait := func(after time.Duration) time.Duration {
+		m.caughtUp(key, "uid", versions{pods: "1"}, nil)
+		m.waited(key, "uid", 1<<20, start.Add(after))
+		return m.recheck(key, start.Add(after))
+	}
+	if delay := m.recheck(key, start); delay != 0 {
+		t.Errorf("delay of an unknown set: %s, want none", delay)
+	}
+	m.wrote(key, "uid", &apply.Step{Pods: "2"})
+	for after, want := range map[time.Duration]time.Duration{0: recheck, 2 * time.Second: 500 * time.Millisecond, time.Hour: longestRecheck} {
+		m.planned(key, "uid", 1, start)
+		wait(0)
+		if delay := wait(after); delay != want {
+			t.Errorf("delay after %s: %s, want %s", after, delay, want)
+		}
+		if pause := m.pause(key, start.Add(after)); pause != recheck {
+			t.Errorf("events are handled after %s, want %s", pause, recheck)
+		}
+	}
+	if m.rest(key); m.recheck(key, start) != 0 || m.isWaiting(key) {
+		t.Error("a set that needs no step waits")
+	}
+	wait(0)
+	if m.caughtUp(key, "uid", versions{pods: "2"}, nil); m.recheck(key, start) != 0 {
+		t.Error("a set whose cache has its writes waits")
+	}
+}

@@ -55,6 +55,7 @@ func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedNa
 		return none, nil, nil
 	}
 	if set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
+		b.memory.rest(key)
 		return none, nil, nil
 	}
 	observed, err := b.gather(set)
@@ -62,6 +63,7 @@ func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedNa
 		return none, nil, err
 	}
 	if !b.memory.caughtUp(key, set.GetUID(), cached, observed.Pods) {
+		b.memory.waited(key, set.GetUID(), len(observed.Pods), b.Now())
 		b.Metrics.Waited(b.Kind.Kind)
 		return none, nil, nil
 	}
