@@ -21,6 +21,8 @@ import (
 type memory struct {
 	mu   sync.Mutex
 	sets map[types.NamespacedName]*remembered
+	// cached are the versions that the stores had last.
+	cached versions
 }
 
 // remembered is what is remembered about a set.
@@ -65,6 +67,22 @@ func (m *memory) forget(key types.NamespacedName) {
 
 // versions are the resource versions of the stores.
 type versions struct{ set, pods, claims, revisions string }
+
+// observe returns the versions that read returns. If they are older than those before, the API server
+// was restored from a backup: what was written is lost, and its versions say nothing about the cache.
+func (m *memory) observe(read func() versions) versions {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, now := m.cached, read()
+	m.cached = now
+	if older(now.set, before.set) || older(now.pods, before.pods) || older(now.claims, before.claims) ||
+		older(now.revisions, before.revisions) {
+		for _, r := range m.sets {
+			r.set, r.pods, r.claims, r.revisions, r.deleted = "", "", "", "", nil
+		}
+	}
+	return now
+}
 
 // caughtUp reports whether the cache has everything that was written for the set. The pods are those
 // of the set in the cache. Otherwise the events of the pods report it.

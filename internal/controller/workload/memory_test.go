@@ -110,6 +110,29 @@ func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
 	}
 }
 
+func TestRestoredAPIServerEndsTheWait(t *testing.T) {
+	m, key := newMemory(), types.NamespacedName{Name: "set"}
+	at := func(version string) versions {
+		return m.observe(func() versions {
+			return versions{set: version, pods: version, claims: version, revisions: version}
+		})
+	}
+	alive := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
+	at("1000")
+	m.wrote(key, "uid", &apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
+	m.published(key, "uid", "1004", time.Time{})
+	if m.caughtUp(key, "uid", at("1000"), alive) {
+		t.Error("the step does not wait for its writes")
+	}
+	if !m.caughtUp(key, "uid", at("900"), alive) {
+		t.Error("the step waits for writes that the restored API server does not have")
+	}
+	m.wrote(key, "uid", &apply.Step{Pods: "902"})
+	if m.caughtUp(key, "uid", at("901"), alive) {
+		t.Error("the step does not wait for its writes to the restored API server")
+	}
+}
+
 func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 	m, key, start := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(100, 0)
 	wait := func(after time.Duration) time.Duration {

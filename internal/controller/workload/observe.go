@@ -44,7 +44,7 @@ type Observed struct {
 func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedName) (S, *Observed, error) {
 	var none S
 	// The versions are read first: what is read afterwards is not older.
-	cached := b.versions()
+	cached := b.memory.observe(b.versions)
 	object, err := get(b.Stores.Sets, key)
 	if err != nil {
 		return none, nil, fmt.Errorf("get the set: %w", err)
