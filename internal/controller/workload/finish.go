@@ -28,6 +28,9 @@ const (
 	// statusPause is the time between two writes of a status that only counts pods: while many pods
 	// become ready, the status follows with few writes.
 	statusPause = 50 * time.Millisecond
+	// longestPostponement is how long a status may differ while steps write to pods or are interrupted: a
+	// rollout of a large set writes in every step.
+	longestPostponement = 5 * time.Second
 	// again is when a step is planned again whose writes cause an event, in case that the event was
 	// handled before.
 	again = 200 * time.Millisecond
@@ -87,10 +90,10 @@ func (b *Base) Finish(
 		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
 		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
-		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
+		return reconcile.Result{RequeueAfter: b.soon(step)}, b.publishOverdue(ctx, set, before, after)
 	}
 	b.memory.recovered(client.ObjectKeyFromObject(set), set.GetUID())
-	if !equality.Semantic.DeepEqual(before, after) {
+	if b.differs(set, before, after) {
 		if wait := b.postpone(set, step, before, after); wait > 0 {
 			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
 		}
@@ -140,11 +143,36 @@ func (b *Base) postpone(set client.Object, step *apply.Step, before, after any) 
 	if len(step.Failures) > 0 {
 		return 0
 	}
-	if step.Pods != "" || len(step.Deleted) > 0 {
+	if (step.Pods != "" || len(step.Deleted) > 0) && !b.overdue(set) {
 		return again
 	}
 	pause := statusPause - b.memory.sincePublished(client.ObjectKeyFromObject(set), set.GetUID(), b.Now())
 	return max(0, pause)
+}
+
+// differs reports whether the status must be written, and remembers since when.
+func (b *Base) differs(set client.Object, before, after any) bool {
+	differs := !equality.Semantic.DeepEqual(before, after)
+	b.memory.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
+	return differs
+}
+
+// overdue reports whether the status has differed for too long.
+func (b *Base) overdue(set client.Object) bool {
+	return b.memory.differing(client.ObjectKeyFromObject(set), set.GetUID(), b.Now()) >= longestPostponement
+}
+
+// publishOverdue writes the status after a step that was interrupted if it has differed for too long.
+// A set that has changed gets its status with the next step.
+func (b *Base) publishOverdue(ctx context.Context, set client.Object, before, after any) error {
+	if !b.differs(set, before, after) || !b.overdue(set) {
+		return nil
+	}
+	err := b.publish(ctx, set, after)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // publish writes the status.

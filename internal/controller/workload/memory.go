@@ -43,6 +43,8 @@ type remembered struct {
 	// then. published is when the status was written last.
 	planned, published time.Time
 	size               int
+	// differs is since when the status of the set differs from that of its last step, zero if it does not.
+	differs time.Time
 	// failures is the number of steps in a row that ended with an error that may pass.
 	failures int
 }
@@ -209,7 +211,30 @@ func (m *memory) published(key types.NamespacedName, uid types.UID, version stri
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
-	r.set, r.published = version, now
+	r.set, r.published, r.differs = version, now, time.Time{}
+}
+
+// compared remembers whether the status of the set differs from that of its last step.
+func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch r := m.of(key, uid); {
+	case !differs:
+		r.differs = time.Time{}
+	case r.differs.IsZero():
+		r.differs = now
+	}
+}
+
+// differing returns for how long the status of the set has differed.
+func (m *memory) differing(key types.NamespacedName, uid types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	if r.differs.IsZero() {
+		return 0
+	}
+	return now.Sub(r.differs)
 }
 
 // sincePublished returns the time since the status was written last.

@@ -1,0 +1,66 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/apply"
+	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+type noMetrics struct{}
+
+func (noMetrics) Failed(string)        {}
+func (noMetrics) Waited(string)        {}
+func (noMetrics) StatusWritten(string) {}
+
+// TestStatusFollowsWhileEveryStepWrites finishes steps that leave no time without writes, as those of
+// the rollout of a large set.
+func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
+	for name, step := range map[string]apply.Step{
+		"writes to pods":  {Pods: "1"},
+		"deleted pods":    {Deleted: []types.UID{"a"}},
+		"incomplete step": {Incomplete: true},
+		"conflicts":       {Outdated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
+			server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
+			at := time.Unix(1000, 0)
+			b := NewBase(Options{Client: server, Metrics: noMetrics{}, Now: func() time.Time { return at }})
+			b.Kind = v1alpha1.GroupVersion().WithKind("CloneSet")
+			stored := func() int32 {
+				t.Helper()
+				if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+					t.Fatal(err)
+				}
+				return set.Status.Replicas
+			}
+			for range 10 {
+				before := stored()
+				after := set.Status
+				after.Replicas++
+				result, err := b.Finish(t.Context(), set, &workload.Actions{}, &step, &set.Status, &after)
+				if err != nil || result.RequeueAfter == 0 && stored() == 0 {
+					t.Fatalf("result %+v, %v, want that the status is written later", result, err)
+				}
+				if waited := at.Sub(time.Unix(1000, 0)); stored() > before && waited < longestPostponement {
+					t.Errorf("status written after %s, want it after %s", waited, longestPostponement)
+				}
+				at = at.Add(time.Second)
+			}
+			if got := stored(); got != 1 {
+				t.Errorf("%d writes of the status in 10 s, want 1", got)
+			}
+		})
+	}
+}
