@@ -16,8 +16,9 @@ import (
 )
 
 // advance continues what has been started in pods: deletions that a hook delays, and updates in place.
-// What is no longer wanted is reverted, for example while the update is paused. It does not depend on the order in which pods are scaled and
-// updated, because a pod that is not ready while it is prepared would block it.
+// What is no longer wanted is reverted, for example while the update is paused. It does not depend on
+// the order in which pods are scaled and updated, because a pod that is not ready while it is prepared
+// would block it.
 func (p *planner) advance() error {
 	for i := range p.replicas {
 		pod := p.replicas[i].pod
@@ -25,7 +26,7 @@ func (p *planner) advance() error {
 			continue
 		}
 		old := p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
-		if err := p.advancePod(pod, specifiedDelete(pod) || old, old); err != nil {
+		if err := p.advancePod(pod, specifiedDelete(pod), old); err != nil {
 			return err
 		}
 	}
@@ -48,8 +49,11 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 	p.requeue(step.After)
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
+		recreate, err := p.recreates(pod, update, step)
 		switch {
-		case !deletion:
+		case err != nil:
+			return err
+		case !deletion && !recreate:
 			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
 		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
@@ -73,6 +77,21 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 		return p.advanceUpdate(pod, update, step)
 	}
 	return nil
+}
+
+// recreates reports whether the update of a pod whose deletion has started requires the deletion. A pod
+// whose update in place is refused has the update revision already.
+func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) (bool, error) {
+	switch {
+	case p.strategy.inPlaceOnly:
+		return false, nil
+	case !update:
+		return step.Refused != "", nil
+	case !p.strategy.inPlace:
+		return true, nil
+	}
+	change, _, err := p.change(pod)
+	return change == nil, err
 }
 
 // takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
@@ -107,13 +126,12 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 		}
 	}
 	switch {
+	case started && step.Refused != "" && p.strategy.inPlaceOnly:
+		p.refuse(pod, step.Refused)
 	case started && step.Refused != "":
-		if p.strategy.inPlaceOnly {
-			p.refuse(pod, step.Refused)
-		} else {
+		if p.takeDown(pod) {
 			p.remove(pod, "Update")
 		}
-		return nil
 	case state == pub.LifecycleStateUpdating && (!inplace.InProgress(pod) || finishes(step.Patch)):
 		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
 	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal:

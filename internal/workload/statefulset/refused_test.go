@@ -1,0 +1,77 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+)
+
+// infeasible makes the last pod one of the update revision whose node can never provide the resources.
+func (f *fixture) infeasible(t *testing.T) {
+	t.Helper()
+	state, err := json.Marshal(pub.InPlaceUpdateState{Revision: f.v2, UpdateResources: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := f.in.Pods[len(f.in.Pods)-1]
+	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: string(state)}
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("64")}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "db", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+	}}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible,
+	})
+}
+
+func TestInfeasibleResize(t *testing.T) {
+	const updating, prepared = pub.LifecycleStateKey + "=Updating", pub.LifecycleStateKey + "=PreparingDelete"
+	ifPossible := inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)
+	for name, test := range map[string]struct {
+		set        func(*appsv1beta1.StatefulSet)
+		first, pod string
+		want       []string
+	}{
+		"the pod is recreated":               {ifPossible, "0 updated", "2 updated " + updating, []string{"delete db-2: Update"}},
+		"not while another pod is down":      {ifPossible, "0 updated unready", "2 updated " + updating, nil},
+		"not with InPlaceOnly":               {inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType), "0 updated", "2 updated " + updating, nil},
+		"the hook prepares the pod":          {both(ifPossible, preDelete), "0 updated", "2 updated hook=true " + updating, []string{"PreparingDelete db-2"}},
+		"the hook still holds the pod":       {both(ifPossible, preDelete), "0 updated", "2 updated hook=true " + prepared, nil},
+		"the hook releases the prepared pod": {both(ifPossible, preDelete), "0 updated", "2 updated " + prepared, []string{"delete db-2: PreparedDelete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, test.set).pods(t, test.first, "1 updated", test.pod)
+			f.infeasible(t)
+			out := f.plan(t)
+			if diff := cmp.Diff(test.want, f.summary(&out)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPreparedPodIsUpdatedInPlace scales a set up again whose highest pod is held before its deletion,
+// while the template changes.
+func TestPreparedPodIsUpdatedInPlace(t *testing.T) {
+	pods := []string{"0", "1", "2 hook=true " + pub.LifecycleStateKey + "=PreparingDelete"}
+	runCases(t, map[string]planCase{
+		"InPlaceOnly": {
+			set:  both(preDelete, inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)),
+			pods: pods, want: []string{"Normal db-2"},
+		},
+		"InPlaceIfPossible": {
+			set:  both(preDelete, inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)),
+			pods: pods, want: []string{"Normal db-2"},
+		},
+		"ReCreate": {set: preDelete, pods: pods},
+	})
+}
