@@ -58,7 +58,7 @@ type StatefulSetList struct {
 
 // StatefulSetSpec is the desired state of a StatefulSet.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : '') == (has(oldSelf.serviceName) ? oldSelf.serviceName : '')",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
@@ -137,7 +137,7 @@ type StatefulSetSpec struct {
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
-	// scaleStrategy defines how pods are created and deleted.
+	// scaleStrategy defines how pods are created.
 	// +optional
 	ScaleStrategy *StatefulSetScaleStrategy `json:"scaleStrategy,omitempty"`
 
@@ -247,7 +247,7 @@ const (
 	InPlaceOnlyPodUpdateStrategyType PodUpdateStrategyType = "InPlaceOnly"
 )
 
-// StatefulSetScaleStrategy defines how pods are created and deleted.
+// StatefulSetScaleStrategy defines how pods are created.
 type StatefulSetScaleStrategy struct {
 	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created: a
 	// number, at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least 1. It

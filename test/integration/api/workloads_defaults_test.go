@@ -258,3 +258,17 @@ func TestImmutableFieldsOfWorkloads(t *testing.T) {
 		})
 	}
 }
+
+// TestServiceNameMayBeOmitted updates a set that was created with an empty service name as a Go client
+// does: it omits the field.
+func TestServiceNameMayBeOmitted(t *testing.T) {
+	t.Parallel()
+	object := parsed(t, smallStatefulSet, server.Namespace(t), edit{"spec.serviceName", ""})
+	if err := server.Client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	unstructured.RemoveNestedField(object.Object, "spec", "serviceName")
+	if err := server.Client.Update(t.Context(), object); err != nil {
+		t.Error(err)
+	}
+}
