@@ -84,33 +84,34 @@ func (a *audit) follow(ctx context.Context) {
 	}
 }
 
+// replace checks the pods after a gap in the events. Only the whole list is a state that was there.
 func (a *audit) replace(pods []corev1.Pod) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	known := a.pods
 	a.pods = map[types.UID]*corev1.Pod{}
-	a.mu.Unlock()
 	for i := range pods {
-		a.mu.Lock()
-		if old := known[pods[i].UID]; old != nil {
-			a.pods[old.UID] = old
-		}
-		a.mu.Unlock()
+		a.check(&pods[i], known[pods[i].UID])
+		a.pods[pods[i].UID] = &pods[i]
 	}
-	for i := range pods {
-		a.see(&pods[i], false)
-	}
+	a.count("several pods")
 }
 
 // see checks a new version of a pod.
 func (a *audit) see(pod *corev1.Pod, deleted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.created[pod.UID] = pod.Name
-	old := a.pods[pod.UID]
+	a.check(pod, a.pods[pod.UID])
 	a.pods[pod.UID] = pod
 	if deleted {
 		delete(a.pods, pod.UID)
 	}
+	a.count(pod.Name)
+}
+
+// check checks what must hold for one pod. Old is its version before, nil if it is not known.
+func (a *audit) check(pod, old *corev1.Pod) {
+	a.created[pod.UID] = pod.Name
 	if controller := metav1.GetControllerOf(pod); controller == nil || controller.UID != a.owner {
 		a.problem("pod %s is not owned by the set", pod.Name)
 	}
@@ -118,6 +119,10 @@ func (a *audit) see(pod *corev1.Pod, deleted bool) {
 	if _, held := pod.Labels[a.hook]; ends && held {
 		a.problem("pod %s is deleted in state %s although the hook holds it", pod.Name, pod.Labels[pub.LifecycleStateKey])
 	}
+}
+
+// count checks the numbers of pods after a change of what is named.
+func (a *audit) count(changed string) {
 	live, ready := 0, 0
 	for _, p := range a.pods {
 		if p.DeletionTimestamp != nil {
@@ -132,7 +137,7 @@ func (a *audit) see(pod *corev1.Pod, deleted bool) {
 		a.problem("%d pods, at most %d are allowed", live, a.most)
 	}
 	if ready < a.least {
-		a.problem("%d ready pods after a change of %s, at least %d are required", ready, pod.Name, a.least)
+		a.problem("%d ready pods after a change of %s, at least %d are required", ready, changed, a.least)
 	}
 }
 
