@@ -46,6 +46,10 @@ type Actions struct {
 	RequeueAfter time.Duration
 }
 
+// MostCreates is the number of pods that a step creates at most. The events of these pods cause the next
+// step. A set with a replicas that no cluster can run does not use up the memory of the program.
+const MostCreates = 5000
+
 // PodPatch changes one pod. Its writes are executed in the order of the fields: conditions, then
 // metadata and images in one write, then resources. Each write requires that the pod still is the one
 // that the decision is based on.

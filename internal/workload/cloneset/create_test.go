@@ -4,6 +4,7 @@
 package cloneset
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -30,6 +32,13 @@ func created(out *Output) []string {
 		result = append(result, p.Name)
 	}
 	return result
+}
+
+func TestStepIsBounded(t *testing.T) {
+	out := newFixture(t, math.MaxInt32).plan(t)
+	if len(out.Creates) != workload.MostCreates {
+		t.Errorf("%d creates, want %d", len(out.Creates), workload.MostCreates)
+	}
 }
 
 func TestNewPodIsComplete(t *testing.T) {

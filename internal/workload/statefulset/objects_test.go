@@ -6,6 +6,7 @@ package statefulset_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -216,6 +217,13 @@ func TestFailed(t *testing.T) {
 	}
 	if ok := statefulset.Failed(set, failed, nil, now()); ok.Conditions[0].Status != corev1.ConditionFalse {
 		t.Errorf("conditions %+v after success, want False", ok.Conditions)
+	}
+}
+
+func TestStepIsBounded(t *testing.T) {
+	out := build(t, replicas(math.MaxInt32)).plan(t)
+	if len(out.Creates) != workload.MostCreates {
+		t.Errorf("%d creates, want %d", len(out.Creates), workload.MostCreates)
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
+// mostReplicas is the number of replicas that are considered, which is more than a cluster can run: the
+// memory that a step needs depends on it.
+const mostReplicas = 1 << 18
+
 // interval is a range of ordinals, both ends included.
 type interval struct{ first, last int }
 
@@ -84,5 +88,5 @@ func replicasOf(set *appsv1beta1.StatefulSet) int {
 	if set.Spec.Replicas == nil {
 		return 1
 	}
-	return int(*set.Spec.Replicas)
+	return min(int(*set.Spec.Replicas), mostReplicas)
 }

@@ -26,7 +26,8 @@ func (p *planner) scale() (bool, error) {
 
 // createReplicas creates missing replicas and deletes finished ones, which are created again when they
 // are gone. With OrderedReady it stops at the first replica that is not available. With Parallel it
-// stops when as many replicas are unavailable as scaleStrategy.maxUnavailable permits.
+// stops when as many replicas are unavailable as scaleStrategy.maxUnavailable permits, or when the step
+// creates as many as a step may.
 func (p *planner) createReplicas() (bool, error) {
 	budget := p.scaleBudget()
 	for i := range p.replicas {
@@ -44,7 +45,7 @@ func (p *planner) createReplicas() (bool, error) {
 		if p.ordered {
 			return false, nil
 		}
-		if budget--; budget <= 0 {
+		if budget--; budget <= 0 || len(p.out.Creates) >= workload.MostCreates {
 			break
 		}
 	}
