@@ -174,6 +174,39 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
+func TestHookOfUpdatesInPlace(t *testing.T) {
+	const state = pub.LifecycleStateKey
+	hooked := both(inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType), func(set *appsv1beta1.StatefulSet) {
+		set.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "true"}}}
+	})
+	paused := both(hooked, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true })
+	runCases(t, map[string]planCase{
+		"the hook prepares the pod": {set: hooked, pods: []string{"0", "1", "2 hook=true"}, want: []string{"PreparingUpdate db-2"}},
+		"the hook holds the pod":    {set: hooked, pods: []string{"0", "1", "2 hook=true " + state + "=PreparingUpdate"}},
+		"the hook releases the pod": {
+			set: hooked, pods: []string{"0", "1", "2 " + state + "=PreparingUpdate"}, want: []string{"Updating db-2"},
+		},
+		"an updated pod counts until its hook is restored": {
+			set: hooked, pods: []string{"0", "1", "2 updated " + state + "=Updated"},
+		},
+		"the hook is restored": {
+			set: hooked, pods: []string{"0", "1", "2 updated hook=true " + state + "=Updated"}, want: []string{"Normal db-2"},
+		},
+		"a further update of an updated pod": {
+			set: hooked, pods: []string{"0", "1", "2 " + state + "=Updated"}, want: []string{"Updating db-2"},
+		},
+		"a further update while another pod is down": {
+			set: hooked, pods: []string{"0", "1 unready", "2 " + state + "=Updated"},
+		},
+		"paused before the hook acts": {
+			set: paused, pods: []string{"0", "1", "2 hook=true " + state + "=PreparingUpdate"}, want: []string{"Normal db-2"},
+		},
+		"paused after the hook has acted": {
+			set: paused, pods: []string{"0", "1", "2 " + state + "=PreparingUpdate"}, want: []string{"Updated db-2"},
+		},
+	})
+}
+
 func TestUnorderedUpdate(t *testing.T) {
 	runCases(t, map[string]planCase{
 		"the secondary before the primary": {

@@ -61,15 +61,17 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 			p.remove(pod, "PreparedDelete")
 		}
 	case pub.LifecycleStatePreparingUpdate:
+		// The program of the hook may have removed handlers: it restores them in the state Updated.
+		back := lifecycle.AfterUpdate(hooks, pod)
 		switch {
 		case !update:
-			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
 		case hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
 		default:
 			started, err := p.startUpdate(pod)
 			if err == nil && !started {
-				p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+				p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
 			}
 			return err
 		}

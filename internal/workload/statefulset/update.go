@@ -95,9 +95,20 @@ func inTransition(pod *corev1.Pod) bool {
 	}
 }
 
-// unavailable reports whether the replica counts against maxUnavailable.
+// unavailable reports whether the replica counts against maxUnavailable. A pod that is updated counts until
+// the hook inPlaceUpdate is restored: the program of the hook may not have returned it to service.
 func (p *planner) unavailable(pod *corev1.Pod) bool {
-	return pod == nil || p.gone[pod.UID] || inTransition(pod) || !p.available(pod)
+	return pod == nil || p.gone[pod.UID] || inTransition(pod) ||
+		lifecycle.State(pod) == pub.LifecycleStateUpdated || !p.available(pod)
+}
+
+// permits reports whether the pod may be taken down while so many replicas, with or without the pod, are
+// unavailable. A pod that counts as unavailable because of a hook may serve nevertheless.
+func (p *planner) permits(pod *corev1.Pod, unavailable int) bool {
+	if p.unavailable(pod) {
+		unavailable--
+	}
+	return unavailable < p.strategy.maxUnavailable || !p.available(pod)
 }
 
 // update starts to update further pods, and deletes the pods whose deletion is requested by their
@@ -123,7 +134,7 @@ func (p *planner) update(proceed bool) error {
 			continue
 		}
 		wasUnavailable := p.unavailable(pod)
-		if !wasUnavailable && unavailable >= p.strategy.maxUnavailable {
+		if !p.permits(pod, unavailable) {
 			if !p.strategy.unordered {
 				return nil
 			}
@@ -169,10 +180,10 @@ func (p *planner) deleteSpecified(unavailable int) int {
 			lifecycle.State(pod) == pub.LifecycleStatePreparingDelete {
 			continue
 		}
+		if !p.permits(pod, unavailable+more) {
+			continue
+		}
 		if !p.unavailable(pod) {
-			if unavailable+more >= p.strategy.maxUnavailable {
-				continue
-			}
 			more++
 		}
 		p.remove(pod, "SpecifiedDelete")
