@@ -58,7 +58,7 @@ type StatefulSetList struct {
 
 // StatefulSetSpec is the desired state of a StatefulSet.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : '') == (has(oldSelf.serviceName) ? oldSelf.serviceName : '')",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) && size(self.serviceName) > 0) == (has(oldSelf.serviceName) && size(oldSelf.serviceName) > 0) && (!has(self.serviceName) || !has(oldSelf.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
