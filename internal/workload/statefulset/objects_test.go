@@ -227,14 +227,28 @@ func TestStepIsBounded(t *testing.T) {
 	}
 }
 
+// BenchmarkPlan plans a step of a set at rest. Pods keep the annotation of their last update in place.
 func BenchmarkPlan(b *testing.B) {
-	f := build(&testing.T{}, replicas(3000))
-	for i := range 3000 {
-		f.pods(&testing.T{}, fmt.Sprintf("%d updated", i))
-	}
-	for b.Loop() {
-		if _, err := statefulset.Plan(f.in); err != nil {
-			b.Fatal(err)
-		}
+	for name, annotations := range map[string]map[string]string{
+		"created": nil,
+		"updated in place": {pub.InPlaceUpdateStateKey: `{"revision":"db-1","updateTimestamp":"2026-01-01T11:00:00Z",` +
+			`"lastContainerStatuses":{"db":{"imageID":"sha256:a","containerID":"containerd://1","image":"db:1"}}}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := build(&testing.T{}, replicas(3000))
+			for i := range 3000 {
+				f.pods(&testing.T{}, fmt.Sprintf("%d updated", i))
+				pod := f.in.Pods[i]
+				pod.Annotations = annotations
+				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+				pod.Status.Conditions = append(pod.Status.Conditions,
+					corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue})
+			}
+			for b.Loop() {
+				if _, err := statefulset.Plan(f.in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -28,9 +28,11 @@ func (f *fixture) infeasible(t *testing.T) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "db", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 	}}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible,
-	})
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue},
+		corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible},
+	)
 }
 
 func TestInfeasibleResize(t *testing.T) {
@@ -42,6 +44,7 @@ func TestInfeasibleResize(t *testing.T) {
 		want       []string
 	}{
 		"the pod is recreated":               {ifPossible, "0 updated", "2 updated " + updating, []string{"delete db-2: Update"}},
+		"a pod that returned to Normal":      {ifPossible, "0 updated", "2 updated", []string{"delete db-2: Update"}},
 		"not while another pod is down":      {ifPossible, "0 updated unready", "2 updated " + updating, nil},
 		"not with InPlaceOnly":               {inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType), "0 updated", "2 updated " + updating, nil},
 		"the hook prepares the pod":          {both(ifPossible, preDelete), "0 updated", "2 updated hook=true " + updating, []string{"PreparingDelete db-2"}},

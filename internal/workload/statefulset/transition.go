@@ -45,8 +45,11 @@ func (p *planner) advance() error {
 // wanted.
 func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 	hooks := p.set.Spec.Lifecycle
-	step := inplace.Next(pod, p.in.Now)
-	p.requeue(step.After)
+	var step inplace.Step
+	if !settled(pod) {
+		step = inplace.Next(pod, p.in.Now)
+		p.requeue(step.After)
+	}
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
 		recreate, err := p.recreates(pod, update, step)
@@ -121,7 +124,7 @@ func (p *planner) takeDown(pod *corev1.Pod) bool {
 // an update that is not done: its image may be what is wrong.
 func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) error {
 	hooks, state := p.set.Spec.Lifecycle, lifecycle.State(pod)
-	started := state == pub.LifecycleStateUpdating || inplace.InProgress(pod)
+	started := state == pub.LifecycleStateUpdating || inProgress(pod)
 	if started && update && p.takeDown(pod) {
 		if replaced, err := p.startUpdate(pod); err != nil || replaced {
 			return err
@@ -134,7 +137,7 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 		if p.takeDown(pod) {
 			p.remove(pod, "Update")
 		}
-	case state == pub.LifecycleStateUpdating && (!inplace.InProgress(pod) || finishes(step.Patch)):
+	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):
 		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
 	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal:
 		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))

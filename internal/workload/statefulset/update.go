@@ -6,6 +6,7 @@ package statefulset
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -91,8 +92,26 @@ func inTransition(pod *corev1.Pod) bool {
 	case pub.LifecycleStatePreparingDelete, pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating:
 		return true
 	default:
-		return inplace.InProgress(pod)
+		return inProgress(pod)
 	}
+}
+
+// inProgress reports whether the pod is being updated in place.
+func inProgress(pod *corev1.Pod) bool { return !settled(pod) && inplace.InProgress(pod) }
+
+// settled reports whether no update in place is in progress, without the cost of decoding the annotation
+// of the last update, which pods keep. An update that restarts containers makes the readiness gate False
+// until it is done. One that changes only resources may not.
+func settled(pod *corev1.Pod) bool {
+	if lifecycle.State(pod) != pub.LifecycleStateNormal || !workload.HasGate(pod, pub.InPlaceUpdateReady) {
+		return false
+	}
+	if _, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]; grace {
+		return false
+	}
+	gate := workload.Condition(pod, pub.InPlaceUpdateReady)
+	return gate != nil && gate.Status == corev1.ConditionTrue &&
+		!strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
 }
 
 // unavailable reports whether the replica counts against maxUnavailable. A pod that is updated counts until
