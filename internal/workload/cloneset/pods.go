@@ -117,8 +117,10 @@ func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
 		m.named = true
 	}
+	waits := m.state == pub.LifecycleStateNormal ||
+		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.inPlaceUpdate(), pod)
 	c := workload.Condition(pod, pub.InPlaceUpdateReady)
-	m.interrupted = !m.updated && m.state == pub.LifecycleStateNormal && c != nil && c.Status == corev1.ConditionFalse
+	m.interrupted = !m.updated && waits && c != nil && c.Status == corev1.ConditionFalse
 	if m.ready {
 		available, left := workload.Available(pod, p.minReady(), p.Now)
 		m.available = available && m.state == pub.LifecycleStateNormal
