@@ -90,7 +90,10 @@ func (b *Base) Finish(
 		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
 		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
-		return reconcile.Result{RequeueAfter: b.soon(step)}, b.publishOverdue(ctx, set, before, after)
+		if err := b.publishOverdue(ctx, set, before, after); err != nil {
+			return b.retry(ctx, set, err), nil
+		}
+		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
 	}
 	b.memory.recovered(client.ObjectKeyFromObject(set), set.GetUID())
 	if b.differs(set, before, after) {
