@@ -25,6 +25,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/workload"
 )
 
 // namespaceIndex is the index by namespace that every informer of the cache has.
@@ -114,9 +115,20 @@ func (b *Base) matters(before, after *corev1.Pod) bool {
 		b.memory.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: owner.Name}) {
 		return true
 	}
+	if changed(before, after) {
+		return true
+	}
 	same := *before
 	same.ResourceVersion = after.ResourceVersion
 	return !equality.Semantic.DeepEqual(&same, after)
+}
+
+// changed reports whether a field differs that most changes of a pod change. The comparison of whole
+// pods takes longer than everything else that an event causes.
+func changed(before, after *corev1.Pod) bool {
+	return before.Generation != after.Generation || before.Status.Phase != after.Status.Phase ||
+		len(before.Status.Conditions) != len(after.Status.Conditions) ||
+		workload.Terminating(before) != workload.Terminating(after) || workload.Ready(before) != workload.Ready(after)
 }
 
 // isKind reports whether the reference is to a set of the kind, in any version.

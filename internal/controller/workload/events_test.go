@@ -1,0 +1,50 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestChangesOfPodsThatMatter(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		// matters is the result, and soon whether it is known without a comparison of whole pods.
+		matters, soon bool
+	}{
+		"resource version": {change: func(p *corev1.Pod) { p.ResourceVersion = "2" }},
+		"phase":            {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true, true},
+		"new condition": {func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled})
+		}, true, true},
+		"ready":       {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }, true, true},
+		"terminating": {func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, true, true},
+		"generation":  {func(p *corev1.Pod) { p.Generation++ }, true, true},
+		"label":       {func(p *corev1.Pod) { p.Labels = map[string]string{"role": "primary"} }, true, false},
+		"restart":     {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "set-a", ResourceVersion: "1"},
+				Status: corev1.PodStatus{
+					Phase:             corev1.PodPending,
+					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+					ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}},
+				},
+			}
+			after := before.DeepCopy()
+			test.change(after)
+			b := NewBase(Options{})
+			if got := b.matters(before, after); got != test.matters {
+				t.Errorf("matters %t, want %t", got, test.matters)
+			}
+			if got := changed(before, after); got != test.soon {
+				t.Errorf("known without a comparison: %t, want %t", got, test.soon)
+			}
+		})
+	}
+}
