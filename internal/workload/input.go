@@ -20,7 +20,8 @@ type Markers struct {
 	Conditions sets.Set[corev1.PodConditionType]
 }
 
-// Failure is a write of a step that failed. The planners turn failures into conditions of the set.
+// Failure is a write of a step that the API server refused. A conflict is not a failure: the step is
+// planned again. The planners turn failures into conditions of the set.
 type Failure struct {
 	// Update reports whether the write was a patch of a pod. All other writes of a step create or
 	// delete revisions, claims or pods.

@@ -20,7 +20,7 @@ import (
 )
 
 // Kind returns the kind of the sets.
-func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("CloneSet") }
+func Kind() schema.GroupVersionKind { return cloneset.Kind() }
 
 // Reconciler runs CloneSets.
 type Reconciler struct{ workload.Base }

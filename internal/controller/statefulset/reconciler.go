@@ -20,7 +20,7 @@ import (
 )
 
 // Kind returns the kind of the sets.
-func Kind() schema.GroupVersionKind { return v1beta1.GroupVersion().WithKind("StatefulSet") }
+func Kind() schema.GroupVersionKind { return statefulset.Kind() }
 
 // Reconciler runs StatefulSets.
 type Reconciler struct{ workload.Base }

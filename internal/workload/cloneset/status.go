@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -120,9 +119,7 @@ func Failed(status *v1alpha1.CloneSetStatus, failures []workload.Failure, now ti
 
 // first returns the message for the first failure of the kind, empty if there is none.
 func first(failures []workload.Failure, update bool) string {
-	i := slices.IndexFunc(failures, func(f workload.Failure) bool {
-		return f.Update == update && !apierrors.IsConflict(f.Err)
-	})
+	i := slices.IndexFunc(failures, func(f workload.Failure) bool { return f.Update == update })
 	if i < 0 {
 		return ""
 	}

@@ -77,7 +77,6 @@ func TestUnknownNamesAreReported(t *testing.T) {
 
 func TestFailed(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("changed"))
 	since := metav1.NewTime(now().Add(-time.Hour))
 	condition := func(
 		kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
@@ -119,7 +118,6 @@ func TestFailed(t *testing.T) {
 				condition(update, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
 			},
 		},
-		"conflicts are not failures": {failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: conflict}}},
 		"a refused update stays": {
 			before: []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
 			want:   []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
