@@ -17,12 +17,16 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
+
+// successorAnnotation on the Lease names the replica that becomes the primary next.
+const successorAnnotation = "example.com/successor"
 
 // database is the database of examples/primary-secondary, with shorter times.
 type database struct {
@@ -51,8 +55,38 @@ func newDatabase(t *testing.T) *database {
 	container.Image = d.image(0)
 	d.Create(d.set)
 	d.log = d.watch()
-	d.settled("database", 3, labelled("role"))
+	d.atRest()
 	return d
+}
+
+// atRest waits until the replicas with the given properties are ready, the labels show their roles,
+// and no handover is pending: a fault late in an update can move the role after it.
+func (d *database) atRest(wants ...func(*corev1.Pod) error) {
+	d.Helper()
+	d.settled("database", 3, wants...)
+	d.Eventually("the labels show the roles", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := d.Client.Get(ctx, d.Key("database"), lease); err != nil {
+			return err
+		}
+		if successor := lease.Annotations[successorAnnotation]; successor != "" {
+			return fmt.Errorf("%s is to become the primary", successor)
+		}
+		pods, err := d.pods(ctx, "database")
+		if err != nil {
+			return err
+		}
+		for name, pod := range pods {
+			want := "secondary"
+			if name == ptr.Deref(lease.Spec.HolderIdentity, "") {
+				want = "primary"
+			}
+			if got := pod.Labels["role"]; got != want {
+				return fmt.Errorf("pod %s has role %q, want %q", name, got, want)
+			}
+		}
+		return nil
+	})
 }
 
 // image returns the image of an update. Successive updates change the program, and no two have
@@ -82,7 +116,7 @@ func (d *database) watch() *switchLog {
 			switch o := o.(type) {
 			case *coordinationv1.Lease:
 				if o.Name == "database" && o.Spec.HolderIdentity != nil {
-					log.holds(*o.Spec.HolderIdentity, o.Annotations["example.com/successor"], time.Now())
+					log.holds(*o.Spec.HolderIdentity, o.Annotations[successorAnnotation], time.Now())
 				}
 			case *corev1.Pod:
 				log.sees(o, deleted)
@@ -114,7 +148,7 @@ func handOver(ctx context.Context, d *database, _, secondary string) error {
 		return err
 	}
 	base := lease.DeepCopy()
-	lease.Annotations["example.com/successor"] = secondary
+	lease.Annotations[successorAnnotation] = secondary
 	return d.Client.Patch(ctx, lease, ctrl.MergeFrom(base))
 }
 
@@ -189,7 +223,7 @@ func TestSwitchesOfThePrimary(t *testing.T) {
 		if f != nil {
 			d.inject(t.Context(), f, time.Duration(d.random.IntN(5000))*time.Millisecond)
 		}
-		d.settled("database", 3, runs(image), labelled("role"))
+		d.atRest(runs(image))
 		caused, all := d.log.end()
 		total += caused
 		d.Logf("update %d: %s, %d of %d switches by the update", update, time.Since(begun).Round(100*time.Millisecond), caused, len(all))
