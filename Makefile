@@ -74,6 +74,7 @@ demo-down: cluster-down ## Stop and remove what the demo started.
 .PHONY: build
 build: ## Build the static programs into bin/, with the version compiled in.
 	@$(call PROGRESS,building the programs,$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS)))
+	@ln -f bin/seamark bin/kubectl-seamark
 	@$(GO_BUILD) -o bin/example-server ./examples/server
 	@$(GO_BUILD) -o bin/example-database ./examples/database
 	@echo "built $(addprefix bin/,$(PROGRAMS) example-server example-database), version $(VERSION)"

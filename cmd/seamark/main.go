@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -21,5 +22,5 @@ func main() {
 	// Exits if this process was started as the reaper, which stops local processes after a crash.
 	local.Reaper()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(cli.ExitCode(cli.New(streams, version).ExecuteContext(context.Background())))
+	os.Exit(exit.Code(cli.New(streams, os.Args[0], version).ExecuteContext(context.Background())))
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
 )
@@ -129,15 +130,15 @@ func TestErrorsOfAllFiles(t *testing.T) {
 			t.Errorf("error %v does not contain %q", err, want)
 		}
 	}
-	if ExitCode(err) != ExitUsage {
-		t.Errorf("exit code %d, want %d", ExitCode(err), ExitUsage)
+	if exit.Code(err) != exit.Usage {
+		t.Errorf("exit code %d, want %d", exit.Code(err), exit.Usage)
 	}
 }
 
 func TestStrictRejectsMarkerProblems(t *testing.T) {
 	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, LocalOptions{Strict: true, Timeout: time.Second})
 	want := "invalid markers, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
-	if err == nil || err.Error() != want || ExitCode(err) != ExitUsage || stderr != "" {
+	if err == nil || err.Error() != want || exit.Code(err) != exit.Usage || stderr != "" {
 		t.Errorf("got error %v and standard error %q, want %q", err, stderr, want)
 	}
 }

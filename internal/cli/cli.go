@@ -7,59 +7,67 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 )
 
-// Exit codes of all commands.
-const (
-	// ExitOK means success.
-	ExitOK = 0
-	// ExitFailed means that the run failed, or ended before its --until expressions were met.
-	ExitFailed = 1
-	// ExitUsage means bad input: flags, expressions or manifests.
-	ExitUsage = 2
-)
-
-// runError is an error during a run. All other errors are usage errors.
-type runError struct{ err error }
-
-func (e *runError) Error() string { return e.err.Error() }
-func (e *runError) Unwrap() error { return e.err }
-
-// ExitCode returns the exit code for the error of a command.
-func ExitCode(err error) int {
-	var failed *runError
-	switch {
-	case err == nil:
-		return ExitOK
-	case errors.As(err, &failed):
-		return ExitFailed
-	default:
-		return ExitUsage
-	}
-}
+// pluginName is the name under which kubectl runs the program as a plugin.
+const pluginName = "kubectl-seamark"
 
 // New returns the root command. Results go to streams.Out, errors and warnings to
-// streams.ErrOut.
-func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
+// streams.ErrOut. Help and errors name the program as it was called: program is os.Args[0].
+func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:          "seamark",
 		Short:        "Run custom probes in pods and mark the pods with the results",
+		Long:         rootLong,
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: displayName(program)},
 		SilenceUsage: true,
 		// Without this, an unknown command would print the help and succeed.
-		Args: cobra.NoArgs,
+		Args: rejectUnknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version))
 	return root
+}
+
+const rootLong = `Run custom probes in pods and mark the pods with the results.
+
+Exit codes of all commands: 0 for success; 1 if the command failed, or found something to
+report; 2 for bad input; 3 if the cluster cannot be reached, or a permission is missing
+without which the command has no answer.`
+
+// displayName returns how users call the program: as a plugin of kubectl, or by its own name.
+func displayName(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	if name == pluginName {
+		return "kubectl seamark"
+	}
+	return "seamark"
+}
+
+// rejectUnknown returns an error for an unknown command, which names the similar commands.
+func rejectUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	similar := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		similar = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q%s\nRun '%s --help' for usage", args[0], cmd.CommandPath(), similar, cmd.CommandPath())
 }
 
 func newVersionCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
@@ -70,7 +78,7 @@ func newVersionCommand(streams genericiooptions.IOStreams, version string) *cobr
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(streams.Out, "seamark %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if err != nil {
-				return &runError{fmt.Errorf("print version: %w", err)}
+				return exit.Failure(fmt.Errorf("print version: %w", err))
 			}
 			return nil
 		},

@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,15 +23,15 @@ func execute(t *testing.T, input string, args ...string) (stdout, stderr string,
 	t.Helper()
 	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
 	in.WriteString(input)
-	command := New(streams, "v1.2.3")
+	command := New(streams, "seamark", "v1.2.3")
 	command.SetArgs(args)
 	err := command.ExecuteContext(t.Context())
-	return out.String(), errOut.String(), ExitCode(err)
+	return out.String(), errOut.String(), exit.Code(err)
 }
 
 func TestVersion(t *testing.T) {
 	stdout, _, code := execute(t, "", "version")
-	if code != ExitOK {
+	if code != exit.OK {
 		t.Errorf("exit code %d", code)
 	}
 	if want := "seamark v1.2.3 ("; !strings.HasPrefix(stdout, want) {
@@ -39,22 +39,30 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestExitCode(t *testing.T) {
-	for name, test := range map[string]struct {
-		err  error
-		want int
-	}{
-		"no error":          {nil, ExitOK},
-		"run error":         {&runError{errors.New("x")}, ExitFailed},
-		"wrapped run error": {fmt.Errorf("y: %w", &runError{errors.New("x")}), ExitFailed},
-		"other error":       {errors.New("x"), ExitUsage},
-		"joined run error":  {errors.Join(errors.New("x"), &runError{errors.New("x")}), ExitFailed},
+// Help and errors name the command that the user can repeat.
+func TestProgramName(t *testing.T) {
+	for program, want := range map[string]string{
+		"/usr/local/bin/seamark":           "seamark",
+		"./bin/kubectl-seamark":            "kubectl seamark",
+		"kubectl-seamark.exe":              "kubectl seamark",
+		"/tmp/go-build1/exe/___seamark.pb": "seamark",
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := ExitCode(test.err); got != test.want {
-				t.Errorf("ExitCode(%v) = %d, want %d", test.err, got, test.want)
-			}
-		})
+		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+		command := New(streams, program, "v1")
+		command.SetArgs([]string{"local", "--help"})
+		if err := command.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := "\n  " + want + " local (-f"; !strings.Contains(out.String(), text) {
+			t.Errorf("help of %s does not contain %q:\n%s", program, text, out)
+		}
+		command.SetArgs([]string{"lokal"})
+		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Usage {
+			t.Errorf("unknown command: error %v", err)
+		}
+		if text := `unknown command "lokal" for "` + want + `"; did you mean local?` + "\nRun '" + want + " --help' for usage"; !strings.Contains(errOut.String(), text) {
+			t.Errorf("error of %s does not contain %q:\n%s", program, text, errOut)
+		}
 	}
 }
 
@@ -99,8 +107,8 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)
-			if code != ExitUsage {
-				t.Errorf("exit code %d, want %d", code, ExitUsage)
+			if code != exit.Usage {
+				t.Errorf("exit code %d, want %d", code, exit.Usage)
 			}
 			if !strings.Contains(stderr, test.want) {
 				t.Errorf("standard error %q does not contain %q", stderr, test.want)

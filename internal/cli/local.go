@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
@@ -224,7 +225,7 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
 	end, err := s.run(ctx, o.Timeout, o.interrupts, o.newDisplay(s))
 	if err != nil {
-		return &runError{err}
+		return exit.Failure(err)
 	}
 	return o.conclude(s, end)
 }
@@ -245,7 +246,7 @@ func (o *LocalOptions) conclude(s *session, end runEnd) error {
 			fmt.Fprintf(&text, "\n  %s: %s", verdict.Expression, verdict.Last)
 		}
 	}
-	return &runError{errors.New(text.String())}
+	return exit.Failure(errors.New(text.String()))
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }

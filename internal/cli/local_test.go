@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -125,23 +126,23 @@ func TestUntil(t *testing.T) {
 		},
 		"never met": {
 			until: []string{"pod/web label=role:other", "pod/web label=role"}, timeout: 10 * time.Second,
-			code: ExitFailed, took: 10 * time.Second,
+			code: exit.Failed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"",
 		},
 		"expressions met at different times": {
 			until: []string{"pod/web label=role:primary", "pod/web restarts=1"}, timeout: 10 * time.Second,
-			code: ExitFailed, took: 10 * time.Second,
+			code: exit.Failed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:primary: web has \"replica\"\n  pod/web restarts=1: web has 0 restarts",
 		},
 		"interrupted": {
 			until: []string{"pod/web label=role:primary"}, interrupts: []time.Duration{2 * time.Second},
-			code: ExitFailed, took: 2 * time.Second, says: "interrupted after 2s:\n  pod/web label=role:primary: web has \"replica\"",
+			code: exit.Failed, took: 2 * time.Second, says: "interrupted after 2s:\n  pod/web label=role:primary: web has \"replica\"",
 		},
 		"no expressions, interrupted": {interrupts: []time.Duration{2 * time.Second}, took: 2 * time.Second},
 		"no expressions, timed out":   {timeout: 5 * time.Second, took: 5 * time.Second},
 		"change during termination does not count": {
 			until: []string{"pod/web label=stopped:yes"}, timeout: 10 * time.Second, stopping: time.Second,
-			code: ExitFailed, took: 11 * time.Second, says: "web has no such label",
+			code: exit.Failed, took: 11 * time.Second, says: "web has no such label",
 		},
 		"killed by the second interrupt": {
 			interrupts: []time.Duration{2 * time.Second, 3 * time.Second}, stopping: time.Hour, took: 3 * time.Second,
@@ -156,7 +157,7 @@ func TestUntil(t *testing.T) {
 				start := time.Now()
 				_, stderr, err := play(t, &script{steps: steps, stopping: test.stopping},
 					LocalOptions{Until: test.until, Timeout: test.timeout}, test.interrupts...)
-				if code := ExitCode(err); code != test.code {
+				if code := exit.Code(err); code != test.code {
 					t.Errorf("exit code %d, want %d: %v", code, test.code, err)
 				}
 				if err != nil {
@@ -265,8 +266,8 @@ func TestRunnerErrorGivesExitCodeFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no loopback addresses")
 		_, _, err := play(t, &script{err: broken}, LocalOptions{})
-		if !errors.Is(err, broken) || ExitCode(err) != ExitFailed {
-			t.Errorf("error %v, code %d", err, ExitCode(err))
+		if !errors.Is(err, broken) || exit.Code(err) != exit.Failed {
+			t.Errorf("error %v, code %d", err, exit.Code(err))
 		}
 	})
 }

@@ -1,0 +1,88 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// NewScheme returns the types that commands read and write.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("register types: %w", err)
+	}
+	return scheme, nil
+}
+
+// NewClient returns a client with the types of NewScheme.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	others, err := apiutil.NewDynamicRESTMapper(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{
+		HTTPClient: transport, Scheme: scheme,
+		Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownResources(), others}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build client: %w", err)
+	}
+	return c, nil
+}
+
+// knownResources maps the kinds that commands use often, so that they need no discovery: it takes
+// several requests, which users with few permissions may not be allowed to make. All other kinds
+// are discovered.
+func knownResources() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
+		meta.RESTScopeNamespace: {
+			corev1.SchemeGroupVersion.WithKind("Pod"),
+			corev1.SchemeGroupVersion.WithKind("Event"),
+			appsv1.SchemeGroupVersion.WithKind("Deployment"),
+			appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+			appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+			v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
+		},
+		meta.RESTScopeRoot: {
+			corev1.SchemeGroupVersion.WithKind("Namespace"),
+			corev1.SchemeGroupVersion.WithKind("Node"),
+			authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+			v1alpha1.GroupVersion().WithKind("NodePodProbe"),
+			seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
+		},
+	} {
+		for _, kind := range kinds {
+			mapper.Add(kind, scope)
+		}
+	}
+	return mapper
+}

@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+// Resource is a resource, with its group if it has one, as kubectl names it.
+type Resource string
+
+// The resources that Read reads.
+const (
+	Pods    Resource = "pods"
+	Nodes   Resource = "nodes"
+	Markers Resource = "podprobemarkers." + v1alpha1.GroupName
+	Plans   Resource = "nodepodprobes." + v1alpha1.GroupName
+	Reports Resource = "probereports." + seamarkv1alpha1.GroupName
+)
+
+// Missing is a resource that could not be read, although the cluster answered.
+type Missing struct {
+	// Resource is what could not be read.
+	Resource Resource
+	// Verb is the permission that is missing, such as list. It is empty if the resource is not
+	// installed.
+	Verb string
+	// Namespace is where the permission is missing. It is empty for the whole cluster.
+	Namespace string
+}
+
+// String describes what is missing.
+func (m Missing) String() string {
+	if m.Verb == "" {
+		return fmt.Sprintf("resource %s is not installed in the cluster", m.Resource)
+	}
+	return fmt.Sprintf("no permission to %s %s in %s", m.Verb, m.Resource, scope(m.Namespace))
+}
+
+// Fix returns how to get what is missing.
+func (m Missing) Fix() string {
+	switch {
+	case m.Verb == "":
+		return "install Seamark in the cluster"
+	case m.Namespace != "":
+		return fmt.Sprintf("ask for: kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=YOU", m.Namespace)
+	case m.Resource == Pods || m.Resource == Markers:
+		return "use a namespace that you have access to (-n), or ask for: " +
+			"kubectl create clusterrolebinding seamark-view --clusterrole=view --user=YOU"
+	default:
+		return fmt.Sprintf("ask for: kubectl create clusterrole seamark-states --verb=get,list,watch --resource=%s; "+
+			"kubectl create clusterrolebinding seamark-states --clusterrole=seamark-states --user=YOU",
+			strings.Join([]string{string(Nodes), string(Plans), string(Reports)}, ","))
+	}
+}
+
+func scope(namespace string) string {
+	if namespace == "" {
+		return "the cluster"
+	}
+	return "namespace " + namespace
+}
+
+// missing collects what could not be read. It is safe for concurrent use.
+type missing struct {
+	mu    sync.Mutex
+	found []Missing
+}
+
+// note records the error of a request if the resource is not readable, and returns nil then. It
+// returns any other error.
+func (m *missing) note(err error, verb string, resource Resource, namespace string) error {
+	var found Missing
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		found = Missing{Resource: resource, Verb: verb, Namespace: namespace}
+	case IsNotInstalled(err):
+		found = Missing{Resource: resource}
+	default:
+		return Unreachable(fmt.Errorf("%s %s of %s: %w", verb, resource, scope(namespace), err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.Contains(m.found, found) {
+		m.found = append(m.found, found)
+	}
+	return nil
+}
+
+// sorted returns what is missing, ordered by resource.
+func (m *missing) sorted() []Missing {
+	slices.SortFunc(m.found, func(a, b Missing) int {
+		return strings.Compare(string(a.Resource)+" "+a.Verb, string(b.Resource)+" "+b.Verb)
+	})
+	return m.found
+}
+
+// IsNotInstalled reports whether the error of a list means that the API server does not have the
+// resource.
+func IsNotInstalled(err error) bool {
+	if meta.IsNoMatchError(err) {
+		return true
+	}
+	// For a resource that exists, the answer to a list is never that something was not found.
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// Unreachable returns the error of a request with the exit code exit.Access if the API server
+// cannot be reached or does not accept the user. Any other error gets exit.Failed.
+func Unreachable(err error) error {
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) || errors.Is(err, context.Canceled) {
+		return exit.Failure(err)
+	}
+	return exit.NoAccess(err)
+}
+
+// Has reports whether the resource is among what is missing.
+func (s *Snapshot) Has(resource Resource) bool {
+	return !slices.ContainsFunc(s.Missing, func(m Missing) bool { return m.Resource == resource })
+}
+
+// Require returns an error with the exit code exit.Access that names all of the resources that
+// are missing, or nil.
+func (s *Snapshot) Require(resources ...Resource) error {
+	var errs []error
+	for _, m := range s.Missing {
+		if slices.Contains(resources, m.Resource) {
+			errs = append(errs, fmt.Errorf("%s; %s", m, m.Fix()))
+		}
+	}
+	return exit.NoAccess(errors.Join(errs...))
+}
+
+// Hint returns a sentence for standard error if states come from the marks of pods, because the
+// reports could not be read. It is empty otherwise.
+func (s *Snapshot) Hint() string {
+	for _, m := range s.Missing {
+		if m.Resource == Reports || m.Resource == Plans {
+			return fmt.Sprintf("%s: states come from the marks of pods; %s", m, m.Fix())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,36 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exit_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+func TestCode(t *testing.T) {
+	x := errors.New("x")
+	for name, test := range map[string]struct {
+		err  error
+		want int
+	}{
+		"no error":                 {nil, exit.OK},
+		"no failure":               {exit.Failure(nil), exit.OK},
+		"failure":                  {exit.Failure(x), exit.Failed},
+		"wrapped failure":          {fmt.Errorf("y: %w", exit.Failure(x)), exit.Failed},
+		"joined failure":           {errors.Join(x, exit.Failure(x)), exit.Failed},
+		"no access":                {exit.NoAccess(x), exit.Access},
+		"no access during a run":   {exit.Failure(fmt.Errorf("y: %w", exit.NoAccess(x))), exit.Access},
+		"failure while connecting": {exit.NoAccess(exit.Failure(x)), exit.Failed},
+		"other error":              {x, exit.Usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := exit.Code(test.err); got != test.want {
+				t.Errorf("Code(%v) = %d, want %d", test.err, got, test.want)
+			}
+		})
+	}
+}
