@@ -76,6 +76,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Controllers:             c.Controllers,
+		OpenKruiseNamespace:     c.OpenKruise.Namespace,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,
 		Logger:                  logger,

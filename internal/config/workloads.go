@@ -5,6 +5,7 @@ package config
 
 import (
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -44,6 +45,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	var found problems
 	found.elected(c.LeaderElection, c.Metrics, c.Health)
 	found.shared(c.Pprof, c.Logging)
+	found.name(field.NewPath("openKruise", "namespace"), c.OpenKruise.Namespace, validation.ValidateNamespaceName)
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":    c.Controllers.CloneSet,

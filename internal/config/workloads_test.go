@@ -33,6 +33,10 @@ func TestWorkloads(t *testing.T) {
 				c.Controllers.CloneSet.Concurrency, c.Controllers.StatefulSet.Enabled = 8, new(false)
 			},
 		},
+		"namespace of OpenKruise": {
+			line{file: workloadsHead + "openKruise: {namespace: kruise}"},
+			func(c *v1alpha1.WorkloadsConfiguration) { c.OpenKruise.Namespace = "kruise" },
+		},
 		"flags override the file": {
 			line{
 				file: workloadsHead + "metrics: {bindAddress: \":1\"}\nleaderElection: {resourceNamespace: kube-system}",
@@ -76,6 +80,10 @@ func TestInvalidWorkloads(t *testing.T) {
 		"no controller": {
 			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}}"},
 			"controllers.cloneSet.enabled: Invalid value: false: must be true if controllers.statefulSet.enabled is false: at least one controller must run",
+		},
+		"namespace of OpenKruise": {
+			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},
+			"openKruise.namespace: Invalid value: \"Kruise\": a lowercase RFC 1123 label",
 		},
 		"namespace of the lease": {
 			line{args: []string{"--leader-election-namespace=A"}},

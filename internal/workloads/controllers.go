@@ -63,7 +63,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		}),
 	}
 	guard := &guard{
-		live: mgr.GetAPIReader(), gates: map[string]*workload.Gate{}, metrics: counters, recorder: recorder,
+		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, gates: map[string]*workload.Gate{}, metrics: counters, recorder: recorder,
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected()}

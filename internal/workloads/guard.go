@@ -26,12 +26,14 @@ const lookPeriod = 5 * time.Second
 // guard closes the gates of the controllers while OpenKruise's manager holds its lease: two programs
 // that act on one set undo each other's work.
 type guard struct {
-	live     client.Reader
-	gates    map[string]*workload.Gate
-	metrics  *metrics.Metrics
-	recorder record.EventRecorder
-	log      logr.Logger
-	now      func() time.Time
+	live client.Reader
+	// namespace is that of the lease.
+	namespace string
+	gates     map[string]*workload.Gate
+	metrics   *metrics.Metrics
+	recorder  record.EventRecorder
+	log       logr.Logger
+	now       func() time.Time
 
 	seen    observation
 	yielded bool
@@ -59,7 +61,7 @@ func (g *guard) NeedLeaderElection() bool { return true }
 
 // look looks at the lease once.
 func (g *guard) look(ctx context.Context) error {
-	key, lease := types.NamespacedName{Namespace: foreignNamespace, Name: foreignName}, &coordinationv1.Lease{}
+	key, lease := types.NamespacedName{Namespace: g.namespace, Name: foreignName}, &coordinationv1.Lease{}
 	err := g.live.Get(ctx, key, lease)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -78,12 +80,12 @@ func (g *guard) apply(lease *coordinationv1.Lease, held bool) {
 	switch {
 	case held && !g.yielded:
 		g.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-workloads.md describes",
-			"lease", foreignNamespace+"/"+foreignName, "holder", *lease.Spec.HolderIdentity)
+			"lease", g.namespace+"/"+foreignName, "holder", *lease.Spec.HolderIdentity)
 		g.recorder.Eventf(lease, corev1.EventTypeWarning, "SeamarkYields",
 			"%s does not run its controllers while %s holds this lease.", Name, *lease.Spec.HolderIdentity)
 	case !held && g.yielded:
 		g.log.Info("Running controllers because OpenKruise's manager no longer renews its lease",
-			"lease", foreignNamespace+"/"+foreignName)
+			"lease", g.namespace+"/"+foreignName)
 	}
 	g.yielded = held
 	for kind, gate := range g.gates {

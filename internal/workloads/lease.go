@@ -9,11 +9,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// The lease of OpenKruise's manager, which is held while a manager runs the controllers of all kinds.
-const (
-	foreignNamespace = "kruise-system"
-	foreignName      = "kruise-manager"
-)
+// foreignName is the name of the lease of OpenKruise's manager, which is held while a manager runs the
+// controllers of all kinds.
+const foreignName = "kruise-manager"
 
 const (
 	// defaultDuration is the duration of a lease that has none.

@@ -59,6 +59,9 @@ type Options struct {
 	PprofBindAddress string
 	// Controllers are the controllers to run.
 	Controllers configv1alpha1.WorkloadControllers
+	// OpenKruiseNamespace is the namespace of the lease of OpenKruise's manager. The controllers do
+	// not run while it is renewed.
+	OpenKruiseNamespace string
 	// Version of the program, for the metrics.
 	Version string
 	// Registry receives the program's own metrics.

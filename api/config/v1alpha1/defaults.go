@@ -72,6 +72,7 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Health.BindAddress, ":8081")
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
+	orDefault(&c.OpenKruise.Namespace, "kruise-system")
 	for _, controller := range []*WorkloadController{&c.Controllers.CloneSet, &c.Controllers.StatefulSet} {
 		if controller.Enabled == nil {
 			controller.Enabled = new(true)

@@ -30,6 +30,18 @@ type WorkloadsConfiguration struct {
 	// controllers configures which controllers run, at least one.
 	// +optional
 	Controllers WorkloadControllers `json:"controllers,omitempty"`
+	// openKruise describes an installation of OpenKruise in the cluster. While its manager runs, the
+	// controllers do not.
+	// +optional
+	OpenKruise OpenKruise `json:"openKruise,omitempty"`
+}
+
+// OpenKruise describes an installation of OpenKruise in the cluster.
+type OpenKruise struct {
+	// namespace is the namespace in which OpenKruise's manager renews its lease, which is named
+	// kruise-manager. Default "kruise-system".
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // WorkloadControllers configures the controller of each kind of workload.

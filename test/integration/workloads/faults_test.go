@@ -123,7 +123,7 @@ func (w *world) process(ctx context.Context, config *rest.Config, line *wire) in
 	})
 	program, err := workloads.New(workloads.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, Registry: prometheus.NewRegistry(), Logger: w.logger(),
+		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: prometheus.NewRegistry(), Logger: w.logger(),
 	})
 	if err != nil {
 		w.Error(err)

@@ -102,7 +102,7 @@ func (w *world) startWith(change func(*workloads.Options)) (stop func()) {
 	w.registry = prometheus.NewRegistry()
 	options := workloads.Options{
 		Config: w.env.Component(w, workloads.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, Registry: w.registry, Logger: w.logger(),
+		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: w.registry, Logger: w.logger(),
 	}
 	change(&options)
 	program, err := workloads.New(options)
