@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,27 +88,50 @@ func (w *world) scripted(kind string) client.Object {
 // recreation, then in place, and shrinks to two. Ten pods are created, whatever happens to the program.
 func (w *world) script(set client.Object) {
 	w.Helper()
-	a := w.audit(set)
-	w.release(set.GetName())
-	phase := func(replicas, least, most int, image string, change string) {
-		w.Helper()
-		a.allow(least, most)
-		if change != "" {
-			w.patch(set, "%s", change)
-		}
-		w.calm(set, replicas, image)
-	}
+	play(actor{w, set})
+}
+
+// actor is a set in its own namespace that plays the script.
+type actor struct {
+	*world
+	set client.Object
+}
+
+// play plays the script with all actors at the same time.
+func play(actors ...actor) {
 	template := func(image, env string) string {
 		return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q,`+
 			`"env":[{"name":"V","value":%q}]}]}}}}`, image, env)
 	}
-	phase(3, 0, 3, "image:1", "")
-	phase(5, 3, 5, "image:1", `{"spec":{"replicas":5}}`)
-	phase(5, 4, 5, "image:1", template("image:1", "2"))
-	phase(5, 4, 5, "image:2", template("image:2", "2"))
-	phase(2, 2, 5, "image:2", `{"spec":{"replicas":2}}`)
-	w.wellFormed(set, "2")
-	a.finish(3 + 2 + 5)
+	audits := make([]*audit, len(actors))
+	for i, a := range actors {
+		audits[i] = a.audit(a.set)
+		a.release(a.set.GetName())
+	}
+	for _, phase := range []struct {
+		replicas, least, most int
+		image, change         string
+	}{
+		{3, 0, 3, "image:1", ""},
+		{5, 3, 5, "image:1", `{"spec":{"replicas":5}}`},
+		{5, 4, 5, "image:1", template("image:1", "2")},
+		{5, 4, 5, "image:2", template("image:2", "2")},
+		{2, 2, 5, "image:2", `{"spec":{"replicas":2}}`},
+	} {
+		for i, a := range actors {
+			audits[i].allow(phase.least, phase.most)
+			if phase.change != "" {
+				a.patch(a.set, "%s", phase.change)
+			}
+		}
+		for _, a := range actors {
+			a.calm(a.set, phase.replicas, phase.image)
+		}
+	}
+	for i, a := range actors {
+		a.wellFormed(a.set, "2")
+		audits[i].finish(3 + 2 + 5)
+	}
 }
 
 // calm waits until the set is settled, for longer than usual: the program starts again and again.
@@ -195,20 +219,30 @@ func exists(pods map[string]*corev1.Pod, uid types.UID) bool {
 	return false
 }
 
+// mostLives is more than the number of writes of the script, with those of the status.
+const mostLives = 200
+
 // TestProcessIsKilledAtEveryWrite kills each process after its first write, so that every write is the
 // last one of its process, or within the parallel writes of a step, before or after a later write.
+//
+// Each life executes at least one write, and starts with caches that have all writes of the lives
+// before. A write is a part of the way to the next phase, or describes the pods in the status, so the
+// number of lives is at most the number of writes that the script needs. Only a write that the API
+// server refuses because a node changed the pod at the same moment is repeated.
 func TestProcessIsKilledAtEveryWrite(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
 		for name, end := range map[string]struct {
 			write int
 			fate  fate
 		}{
-			"after write 1": {1, dieAfter}, "after write 3": {3, dieAfter}, "before write 4": {4, dieBefore},
+			"after write 1":  {1, dieAfter},
+			"before write 2": {2, dieBefore},
+			"before write 4": {4, dieBefore},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				w := newScene(t, shared)
 				set := w.scripted(kind)
-				stop := w.run(func(n int) fate {
+				stop := w.run(func(_ string, n int) fate {
 					if n < end.write {
 						return deliver
 					}
@@ -217,11 +251,47 @@ func TestProcessIsKilledAtEveryWrite(t *testing.T) {
 				w.script(set)
 				processes, writes := stop()
 				t.Logf("%d processes, %d writes", processes, writes)
-				if processes < 3 {
-					t.Errorf("only %d processes were started", processes)
+				if processes < 3 || processes > mostLives {
+					t.Errorf("%d processes were started, want 3 to %d", processes, mostLives)
 				}
 			})
 		}
+	}
+}
+
+// TestProcessIsKilledOnceAtEachWrite lets several sets play the script. The process is killed after the
+// writes 1, 1+n, 1+2n, ... of the first of n sets, after the writes 2, 2+n, ... of the second, and so on:
+// at each position of the script once, by a process that in most cases has done the writes before it.
+func TestProcessIsKilledOnceAtEachWrite(t *testing.T) {
+	const sets = 6
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		t.Run(kind, func(t *testing.T) {
+			actors, index := make([]actor, sets), map[string]int{}
+			for i := range actors {
+				w := newScene(t, shared)
+				actors[i], index[w.namespace] = actor{w, w.scripted(kind)}, i
+			}
+			var mu sync.Mutex
+			var writes [sets]int
+			stop := actors[0].run(func(namespace string, _ int) fate {
+				i, known := index[namespace]
+				if !known {
+					return deliver
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if writes[i]++; writes[i]%sets == (i+1)%sets {
+					return dieAfter
+				}
+				return deliver
+			})
+			play(actors...)
+			processes, all := stop()
+			t.Logf("%d processes, %d writes", processes, all)
+			if least := all / sets / 4; processes < least {
+				t.Errorf("%d processes were started for %d writes, want at least %d", processes, all, least)
+			}
+		})
 	}
 }
 
@@ -232,7 +302,7 @@ func TestResponsesAreLost(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, one of %d", kind, every), func(t *testing.T) {
 				w := newScene(t, shared)
 				set := w.scripted(kind)
-				w.run(func(n int) fate {
+				w.run(func(_ string, n int) fate {
 					if n%every == 0 {
 						return loseResponse
 					}
@@ -251,7 +321,7 @@ func TestTwoLeaders(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			w := newScene(t, shared)
 			set := w.scripted(kind)
-			all := func(int) fate { return deliver }
+			all := func(string, int) fate { return deliver }
 			w.run(all)
 			w.run(all)
 			w.script(set)
@@ -271,7 +341,7 @@ func TestAPIServerIsDown(t *testing.T) {
 		audits[i].allow(0, 3)
 		w.release(set.GetName())
 	}
-	w.run(func(int) fate { return deliver })
+	w.run(func(string, int) fate { return deliver })
 	for i, set := range sets {
 		w.calm(set, 3, "image:1")
 		audits[i].allow(2, 3)

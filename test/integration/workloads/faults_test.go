@@ -25,7 +25,9 @@ const (
 	deliver fate = iota
 	// loseResponse executes the write. The process gets an error.
 	loseResponse
-	// dieBefore kills the process before the write is sent, dieAfter when it has been executed.
+	// dieBefore kills the process before the write is sent, dieAfter when it has been executed. In both
+	// cases, the writes that were sent before are executed: otherwise a process that dies before its
+	// second write could take the first one with it, and no process would get further than the last.
 	dieBefore
 	dieAfter
 )
@@ -38,8 +40,11 @@ var (
 // wire is the connection of one process to the API server.
 type wire struct {
 	base http.RoundTripper
-	// decide returns the fate of the n-th write, from 1.
-	decide func(n int) fate
+	// decide returns the fate of the n-th write, from 1, to an object in the namespace.
+	decide func(namespace string, n int) fate
+
+	// sent are the writes that the API server is executing.
+	sent sync.WaitGroup
 
 	mu     sync.Mutex
 	writes int
@@ -59,6 +64,9 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errDead
 	}
 	response, err := w.base.RoundTrip(request)
+	if isWrite(request) {
+		w.sent.Done()
+	}
 	if fate == deliver || err != nil {
 		return response, err
 	}
@@ -70,7 +78,8 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errLost
 }
 
-// next counts the request and returns its fate.
+// next counts the request and returns its fate. The caller sends writes that do not die before, and
+// reports when they are done.
 func (w *wire) next(request *http.Request) (fate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +93,11 @@ func (w *wire) next(request *http.Request) (fate, error) {
 	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/pods") {
 		w.posts++
 	}
-	return w.decide(w.writes), nil
+	fate := w.decide(namespaceOf(request), w.writes)
+	if fate != dieBefore {
+		w.sent.Add(1)
+	}
+	return fate, nil
 }
 
 // isWrite reports whether the request writes an object that the sets consist of.
@@ -94,12 +107,22 @@ func isWrite(request *http.Request) bool {
 		!strings.Contains(path, "/events") && !strings.Contains(path, "/apis/authorization.k8s.io/")
 }
 
-// die makes all further requests fail.
+// namespaceOf returns the namespace of the object, empty if it has none.
+func namespaceOf(request *http.Request) string {
+	_, rest, _ := strings.Cut(request.URL.Path, "/namespaces/")
+	namespace, _, _ := strings.Cut(rest, "/")
+	return namespace
+}
+
+// die makes all further requests fail, and ends the process when the writes that were sent are
+// executed. The timeout of requests bounds the wait.
 func (w *wire) die() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.dead {
-		w.dead = true
+	first := !w.dead
+	w.dead = true
+	w.mu.Unlock()
+	if first {
+		w.sent.Wait()
 		close(w.died)
 	}
 }
@@ -148,7 +171,7 @@ func (w *world) process(ctx context.Context, config *rest.Config, line *wire) in
 
 // run runs processes one after another until the test or the returned function ends it. Each process
 // has a new wire with the fates.
-func (w *world) run(decide func(n int) fate) (stop func() (processes, writes int)) {
+func (w *world) run(decide func(namespace string, n int) fate) (stop func() (processes, writes int)) {
 	w.Helper()
 	config := w.env.Component(w, workloads.Name)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -138,7 +138,7 @@ func TestRefusedPodsAreReportedAndRetried(t *testing.T) {
 				} else {
 					set = w.statefulSet("db", 20, func(s *v1beta1.StatefulSet) { s.Spec.PodManagementPolicy = "Parallel" })
 				}
-				line := &wire{decide: func(int) fate { return deliver }}
+				line := &wire{decide: func(string, int) fate { return deliver }}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				config := w.env.Component(w, workloads.Name)
