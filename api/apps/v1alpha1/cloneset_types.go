@@ -73,11 +73,11 @@ type CloneSetList struct {
 
 // CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
-	// replicas is the desired number of pods, at least 0.
+	// replicas is the desired number of pods, 0 to 262144, which is more than a cluster can run.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=262144
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// selector selects the pods of the set. It must match the labels of the template, and contain at
@@ -145,9 +145,9 @@ type CloneSetScaleStrategy struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 
-	// maxUnavailable is the maximum number of pods that may be unavailable while pods are created to
-	// scale up: a number, at least 1, or a percentage of replicas, 1% to 100%. If it is not set, all
-	// missing pods are created at once.
+	// maxUnavailable is the maximum number of pods that may be unavailable while missing pods are
+	// created: a number, at least 1, or a percentage of replicas, 1% to 100%, rounded up. It does not
+	// limit deletions. If it is not set, all missing pods are created at once.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 

@@ -12,8 +12,12 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 )
 
-// MaxMinReadySeconds is the maximum of updateStrategy.rollingUpdate.minReadySeconds.
-const MaxMinReadySeconds = 300
+const (
+	// MaxMinReadySeconds is the maximum of updateStrategy.rollingUpdate.minReadySeconds.
+	MaxMinReadySeconds = 300
+	// MaxReplicas is the maximum of replicas.
+	MaxReplicas = 262144
+)
 
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -62,12 +66,13 @@ type StatefulSetList struct {
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
+// +kubebuilder:validation:XValidation:rule="!has(self.ordinals) || self.ordinals.start + self.replicas <= 2147483648",fieldPath=".ordinals.start",message="must be at most 2147483648 - replicas: the highest ordinal is 2147483647"
 type StatefulSetSpec struct {
-	// replicas is the desired number of pods, at least 0.
+	// replicas is the desired number of pods, 0 to 262144, which is more than a cluster can run.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=262144
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// selector selects the pods of the set. It must match the labels of the template, and contain at
@@ -126,7 +131,8 @@ type StatefulSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// reserveOrdinals are ordinals that pods must not have, at most 10000 entries: numbers, at least 0,
-	// and ranges like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used instead.
+	// and ranges like "3-5", whose end is not below their start. A pod with a reserved ordinal is deleted,
+	// and the next free ordinal is used instead.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
@@ -285,7 +291,7 @@ type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 
 // StatefulSetOrdinals defines the ordinals of a set.
 type StatefulSetOrdinals struct {
-	// start is the first ordinal, at least 0.
+	// start is the first ordinal, 0 to 2147483648 - replicas: the highest ordinal is 2147483647.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

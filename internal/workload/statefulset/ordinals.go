@@ -4,6 +4,7 @@
 package statefulset
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +16,14 @@ import (
 
 // mostReplicas is the number of replicas that are considered, which is more than a cluster can run: the
 // memory that a step needs depends on it.
-const mostReplicas = 1 << 18
+const mostReplicas = appsv1beta1.MaxReplicas
 
 // interval is a range of ordinals, both ends included.
 type interval struct{ first, last int }
 
 // Ordinals returns the ordinals of the replicas, ascending: the first free ones from
-// spec.ordinals.start on.
+// spec.ordinals.start on. There are fewer than replicas if the reserved ones leave too few up to the
+// highest ordinal.
 func Ordinals(set *appsv1beta1.StatefulSet) []int {
 	next := 0
 	if set.Spec.Ordinals != nil {
@@ -29,7 +31,7 @@ func Ordinals(set *appsv1beta1.StatefulSet) []int {
 	}
 	reserved := reservedOf(set.Spec.ReserveOrdinals)
 	ordinals := make([]int, 0, replicasOf(set))
-	for len(ordinals) < replicasOf(set) {
+	for len(ordinals) < replicasOf(set) && next <= math.MaxInt32 {
 		for len(reserved) > 0 && reserved[0].last < next {
 			reserved = reserved[1:]
 		}

@@ -97,12 +97,16 @@ func TestValidWorkloadsAreAccepted(t *testing.T) {
 		"StatefulSet, OnDelete":             {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}},
 		"StatefulSet without gate in place": {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceOnly"}}}}},
 		"StatefulSet, empty service name":   {smallStatefulSet, []edit{{"spec.serviceName", ""}}},
+		"StatefulSet, highest ordinal":      {smallStatefulSet, []edit{{"spec.replicas", 1}, {"spec.ordinals", map[string]any{"start": 1<<31 - 1}}}},
+		"StatefulSet, range of one":         {smallStatefulSet, []edit{{"spec.reserveOrdinals", []any{"3-3", "10-9999", 1<<31 - 1}}}},
+		"StatefulSet, most replicas":        {smallStatefulSet, []edit{{"spec.replicas", 262144}}},
+		"CloneSet, most replicas":           {smallCloneSet, []edit{{"spec.replicas", 262144}}},
 		"OpenKruiseGame":                    {gameServerSet, nil},
 		"OpenKruiseGame, OnDelete":          {gameServerSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}},
 		"OpenKruiseGame, no reserved IDs":   {gameServerSet, []edit{{"spec.reserveOrdinals", remove{}}, {rolling + ".maxUnavailable", remove{}}}},
 		"largest CloneSet":                  {validCloneSet, largest("spec.updateStrategy.priorityStrategy")},
 		"largest StatefulSet": {validStatefulSet, append(largest(rolling+".unorderedUpdate.priorityStrategy"),
-			edit{"spec.reserveOrdinals", repeat(int64(123456), 10000)})},
+			edit{"spec.reserveOrdinals", repeat("123456789-999999999", 10000)})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
