@@ -48,7 +48,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		Nodes: observed.Nodes, Markers: observed.Markers, TakenNames: observed.TakenNames, Now: now,
 	})
 	if err != nil {
-		return reconcile.Result{}, err
+		status := cloneset.Unplanned(set, err, now)
+		return reconcile.Result{}, r.Unplanned(ctx, set, err, &set.Status, &status)
 	}
 	step := r.Execute(ctx, set, &plan.Actions)
 	cloneset.Failed(&plan.Status, step.Failures, now)

@@ -48,7 +48,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		Markers: observed.Markers, Now: now,
 	})
 	if err != nil {
-		return reconcile.Result{}, err
+		status := statefulset.Unplanned(set, err, now)
+		return reconcile.Result{}, r.Unplanned(ctx, set, err, &set.Status, &status)
 	}
 	step := r.Execute(ctx, set, &plan.Actions)
 	status := statefulset.Failed(set, plan.Status, step.Failures, now)

@@ -23,6 +23,7 @@ const (
 	ConditionPodsToDeleteNotFound v1alpha1.CloneSetConditionType = "PodsToDeleteNotFound"
 
 	reasonWriteFailed = "WriteFailed"
+	reasonPlanFailed  = "PlanFailed"
 	reasonRecovered   = "Recovered"
 	reasonInPlace     = "InPlaceUpdateImpossible"
 	reasonNotFound    = "PodNotFound"
@@ -72,6 +73,7 @@ func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
 // Failed.
 func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 	set(s, v1alpha1.CloneSetConditionFailedUpdate, reasonInPlace, p.stuck, p.Now)
+	set(s, v1alpha1.CloneSetConditionFailedScale, reasonPlanFailed, "", p.Now)
 
 	exists := make(map[string]bool, len(p.Pods))
 	var missing []string
@@ -106,6 +108,15 @@ func list(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
+}
+
+// Unplanned returns the status of a set for which Plan returned the error: FailedScale is True, because
+// pods are neither created nor deleted. The next step that is planned sets it to False. The observed
+// generation does not change: the counts are not those of the current spec.
+func Unplanned(object *v1alpha1.CloneSet, err error, now time.Time) v1alpha1.CloneSetStatus {
+	status := *object.Status.DeepCopy()
+	set(&status, v1alpha1.CloneSetConditionFailedScale, reasonPlanFailed, err.Error(), now)
+	return status
 }
 
 // Failed sets the conditions FailedScale and FailedUpdate of the status to the failed writes of the

@@ -75,6 +75,30 @@ func TestUnknownNamesAreReported(t *testing.T) {
 	}
 }
 
+// TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
+func TestUnplannedSetIsReported(t *testing.T) {
+	f := newFixture(t, 3, partition(2))
+	f.pod("a").pod("b", f.isOld)
+	recorded := f.old.Data.Raw
+	f.old.Data.Raw = []byte("{")
+	_, err := Plan(f.input())
+	if err == nil {
+		t.Fatal("a broken revision is accepted")
+	}
+	status := Unplanned(f.set, err, now())
+	want := []v1alpha1.CloneSetCondition{{
+		Type: "FailedScale", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
+		LastTransitionTime: metav1.NewTime(now()),
+	}}
+	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != f.set.Status.ObservedGeneration {
+		t.Errorf("observed generation %d; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
+	}
+	f.set.Status, f.old.Data.Raw = status, recorded
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v after the repair, want False", got)
+	}
+}
+
 func TestFailed(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
 	since := metav1.NewTime(now().Add(-time.Hour))

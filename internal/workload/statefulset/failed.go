@@ -16,8 +16,23 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload"
 )
 
-// writeFailed is the reason of the conditions of failed writes.
-const writeFailed = "WriteFailed"
+const (
+	// writeFailed is the reason of the conditions of failed writes.
+	writeFailed = "WriteFailed"
+	// planFailed is the reason of FailedCreatePod if no step can be planned.
+	planFailed = "PlanFailed"
+)
+
+// Unplanned returns the status of a set for which Plan returned the error: FailedCreatePod is True,
+// because pods are neither created nor deleted. The next step that is planned sets it to False. The
+// observed generation does not change: the counts are not those of the current spec.
+func Unplanned(set *appsv1beta1.StatefulSet, err error, now time.Time) appsv1beta1.StatefulSetStatus {
+	status := *set.Status.DeepCopy()
+	setCondition(&status, appsv1.StatefulSetCondition{
+		Type: appsv1beta1.FailedCreatePod, Status: corev1.ConditionTrue, Reason: planFailed, Message: err.Error(),
+	}, now)
+	return status
+}
 
 // Failed returns the status with the conditions FailedCreatePod and FailedUpdatePod of the writes of
 // the step that failed: True with the first error of the kind. They become False after a step without

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -217,6 +218,50 @@ func TestFailed(t *testing.T) {
 	}
 	if ok := statefulset.Failed(set, failed, nil, now()); ok.Conditions[0].Status != corev1.ConditionFalse {
 		t.Errorf("conditions %+v after success, want False", ok.Conditions)
+	}
+}
+
+// TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
+func TestUnplannedSetIsReported(t *testing.T) {
+	f := build(t, partition(1)).pods(t, "1", "2")
+	f.in.Set.Status.CurrentRevision = f.v1
+	recorded := f.in.Revisions[0].Data.Raw
+	f.in.Revisions[0].Data.Raw = []byte("{")
+	_, err := statefulset.Plan(f.in)
+	if err == nil {
+		t.Fatal("a broken revision is accepted")
+	}
+	f.in.Set.Status.ObservedGeneration = 1
+	status := statefulset.Unplanned(f.in.Set, err, now())
+	want := []appsv1.StatefulSetCondition{{
+		Type: "FailedCreatePod", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
+		LastTransitionTime: metav1.NewTime(now()),
+	}}
+	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != 1 {
+		t.Errorf("observed generation %d, want 1; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
+	}
+	f.in.Set.Status, f.in.Revisions[0].Data.Raw = status, recorded
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v after the repair, want False", got)
+	}
+}
+
+// TestOrdinalsEnd reserves the highest ordinals.
+func TestOrdinalsEnd(t *testing.T) {
+	const highest = math.MaxInt32
+	f := build(t, reserve(intstr.FromInt32(highest-1)))
+	f.in.Set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: highest - 2}
+	if diff := cmp.Diff([]int{highest - 2, highest}, statefulset.Ordinals(f.in.Set)); diff != "" {
+		t.Errorf("ordinals (-want +got):\n%s", diff)
+	}
+	f.in.Set.Status = f.plan(t).Status
+	want := "spec.reserveOrdinals leaves 2 of 3 replicas an ordinal between spec.ordinals.start and 2147483647."
+	if got := f.in.Set.Status.Conditions; len(got) != 1 || got[0].Reason != "NoFreeOrdinals" || got[0].Message != want {
+		t.Errorf("conditions %+v, want one with the message %q", got, want)
+	}
+	f.in.Set.Spec.ReserveOrdinals = nil
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v without reserved ordinals, want False", got)
 	}
 }
 

@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,9 +16,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
-// impossible is the reason of FailedUpdatePod when the strategy permits only updates in place and the
-// change does not.
-const impossible = "InPlaceUpdateImpossible"
+const (
+	// impossible is the reason of FailedUpdatePod when the strategy permits only updates in place and the
+	// change does not.
+	impossible = "InPlaceUpdateImpossible"
+	// noOrdinals is the reason of FailedCreatePod when there are fewer ordinals than replicas.
+	noOrdinals = "NoFreeOrdinals"
+)
 
 // status returns the status after the step. Pods that the step deletes count as terminating.
 func (p *planner) status() appsv1beta1.StatefulSetStatus {
@@ -89,6 +94,16 @@ func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
 		}, p.in.Now)
 	} else {
 		clearCondition(status, appsv1beta1.FailedUpdatePod, impossible, p.in.Now)
+	}
+	clearCondition(status, appsv1beta1.FailedCreatePod, planFailed, p.in.Now)
+	if wanted := replicasOf(p.set); len(p.replicas) < wanted {
+		setCondition(status, appsv1.StatefulSetCondition{
+			Type: appsv1beta1.FailedCreatePod, Status: corev1.ConditionTrue, Reason: noOrdinals,
+			Message: fmt.Sprintf("spec.reserveOrdinals leaves %d of %d replicas an ordinal between spec.ordinals.start and %d.",
+				len(p.replicas), wanted, math.MaxInt32),
+		}, p.in.Now)
+	} else {
+		clearCondition(status, appsv1beta1.FailedCreatePod, noOrdinals, p.in.Now)
 	}
 	keys := workload.MarkedKeys(p.set.Spec.Selector, p.in.Markers)
 	if len(keys) == 0 {
