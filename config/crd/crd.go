@@ -13,6 +13,12 @@ import (
 //go:embed bases/apps.kruise.io_podprobemarkers.yaml
 var podProbeMarkers []byte
 
+//go:embed bases/apps.kruise.io_nodepodprobes.yaml
+var nodePodProbes []byte
+
+//go:embed bases/seamark.dev_probereports.yaml
+var probeReports []byte
+
 //go:embed workloads/apps.kruise.io_clonesets.yaml
 var cloneSets []byte
 
@@ -21,6 +27,12 @@ var statefulSets []byte
 
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
+
+// NodePodProbes returns the CustomResourceDefinition of NodePodProbes, as YAML.
+func NodePodProbes() []byte { return nodePodProbes }
+
+// ProbeReports returns the CustomResourceDefinition of ProbeReports, as YAML.
+func ProbeReports() []byte { return probeReports }
 
 // CloneSets returns the CustomResourceDefinition of CloneSets, as YAML.
 func CloneSets() []byte { return cloneSets }

@@ -39,7 +39,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version))
+	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version))
 	return root
 }
 

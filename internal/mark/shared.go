@@ -96,6 +96,40 @@ func (p *Parser) coOwners(managed []metav1.ManagedFieldsEntry) func(yield func(*
 	}
 }
 
+// Owner is a writer of a label, annotation or condition.
+type Owner struct {
+	// Manager is the name of the field manager.
+	Manager string
+	// Time is when it last changed a field of the object. It is zero if unknown.
+	Time metav1.Time
+}
+
+// Owners returns the managers that own each label, annotation and condition, in the order of the
+// entries. It ignores entries that cannot be parsed.
+func Owners(managed []metav1.ManagedFieldsEntry) map[Key][]Owner {
+	owners := make(map[Key][]Owner)
+	for i := range managed {
+		entry := &managed[i]
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		fields, err := parse(entry)
+		if err != nil {
+			continue
+		}
+		owner := Owner{Manager: entry.Manager}
+		if entry.Time != nil {
+			owner.Time = *entry.Time
+		}
+		paths(fields).Iterate(func(path fieldpath.Path) {
+			if key, _, isMark := keyOf(path); isMark && !slices.Contains(owners[key], owner) {
+				owners[key] = append(owners[key], owner)
+			}
+		})
+	}
+	return owners
+}
+
 // paths returns the paths to marks, without those to fields of conditions.
 func paths(fields *fieldpath.Set) *fieldpath.Set {
 	marks := fieldpath.NewSet()

@@ -39,6 +39,12 @@ func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
 	return false
 }
 
+// Admits reports whether the node selector and required node affinity of the pod match the node,
+// and the pod tolerates the node's taints. It ignores resources and temporary taints.
+func Admits(node *corev1.Node, pod *corev1.Pod) bool {
+	return admits(node, nodeaffinity.GetRequiredNodeAffinity(pod), pod.Spec.Tolerations)
+}
+
 func admits(node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity, tolerations []corev1.Toleration) bool {
 	// An invalid affinity matches no node.
 	matches, err := affinity.Match(node)

@@ -1,0 +1,185 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check judges an installation of Seamark from outside: from what the API server
+// contains. Each judgement has its evidence and, if something is wrong, the next command to run.
+//
+// The package is pure: package gather reads the facts. A fact that could not be read makes the
+// judgements that need it unknown, and does not affect the others.
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// Verdict is the outcome of a check.
+type Verdict string
+
+// The verdicts, from best to worst.
+const (
+	// OK means that nothing is wrong.
+	OK Verdict = "ok"
+	// Unknown means that the facts could not be read.
+	Unknown Verdict = "unknown"
+	// Warning means that something may be unintended, or works only in part.
+	Warning Verdict = "warning"
+	// Failed means that something does not work.
+	Failed Verdict = "failed"
+)
+
+// Result is the result of one check.
+type Result struct {
+	// Check is the name of the check, such as "agents".
+	Check string `json:"check"`
+	// Verdict is the outcome.
+	Verdict Verdict `json:"verdict"`
+	// Evidence is what the verdict is based on: one sentence or a few.
+	Evidence string `json:"evidence"`
+	// Fix is the next command to run, or what to change. It is empty if nothing is wrong.
+	Fix string `json:"fix,omitempty"`
+	// Denied is whether the facts could not be read because of missing permissions.
+	Denied bool `json:"denied,omitempty"`
+}
+
+// Read is what was read, or why it could not be read.
+type Read[T any] struct {
+	// Value is what was read. It is the zero value if there is an error.
+	Value T
+	// Err is why it could not be read.
+	Err error
+}
+
+// Facts are what an installation is judged from.
+type Facts struct {
+	// Now is the time of the check.
+	Now time.Time
+	// Namespace is the namespace of Seamark's programs.
+	Namespace string
+	// Server is the version of the API server, such as v1.36.3.
+	Server Read[string]
+	// CRDs are the CustomResourceDefinitions of the groups apps.kruise.io and seamark.dev.
+	CRDs Read[[]apiextensionsv1.CustomResourceDefinition]
+	// Deployments, DaemonSets and Pods are those of Seamark in the namespace.
+	Deployments Read[[]appsv1.Deployment]
+	DaemonSets  Read[[]appsv1.DaemonSet]
+	Pods        Read[[]corev1.Pod]
+	// Leases are the leases in the namespace.
+	Leases Read[[]coordinationv1.Lease]
+	// Nodes are all nodes.
+	Nodes Read[[]corev1.Node]
+	// Policies and Bindings are the ValidatingAdmissionPolicies and their bindings whose names
+	// begin with "seamark-".
+	Policies Read[[]admissionregistrationv1.ValidatingAdmissionPolicy]
+	Bindings Read[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+	// Webhook is the webhook for pods on virtual nodes, or nil if there is none.
+	Webhook Read[*admissionregistrationv1.MutatingWebhookConfiguration]
+	// Access has the answers to Required, in the same order.
+	Access Read[[]Access]
+	// Plans, Reports and Markers are all objects of these kinds. Their managedFields are needed
+	// for the times of writes.
+	Plans   Read[[]v1alpha1.NodePodProbe]
+	Reports Read[[]seamarkv1alpha1.ProbeReport]
+	Markers Read[[]v1alpha1.PodProbeMarker]
+	// Kruise is OpenKruise in the cluster.
+	Kruise Kruise
+}
+
+// Kruise is what is known about OpenKruise in the cluster.
+type Kruise struct {
+	// Lease is the lease of its manager, or nil if there is none.
+	Lease Read[*coordinationv1.Lease]
+	// Manager is the Deployment of its manager, or nil if there is none.
+	Manager Read[*appsv1.Deployment]
+	// Webhook is its validating webhook, or nil if there is none.
+	Webhook Read[*admissionregistrationv1.ValidatingWebhookConfiguration]
+}
+
+// Run judges the installation. The results are in a fixed order.
+func Run(f *Facts) []Result {
+	return slices.Concat(
+		f.server(),
+		f.definitions(),
+		f.program(managerName, true),
+		f.program(workloadsName, false),
+		f.agents(),
+		f.nodes(),
+		f.versions(),
+		f.permissions(),
+		f.policies(),
+		f.webhook(),
+		f.plans(),
+		f.reports(),
+		f.markers(),
+		f.openKruise(),
+	)
+}
+
+// Worst returns the worst verdict of the results, and whether one of them is unknown because of
+// missing permissions.
+func Worst(results []Result) (worst Verdict, denied bool) {
+	order := []Verdict{OK, Unknown, Warning, Failed}
+	rank := 0
+	for _, r := range results {
+		rank = max(rank, slices.Index(order, r.Verdict))
+		denied = denied || r.Denied
+	}
+	return order[rank], denied
+}
+
+func ok(check, evidence string, args ...any) Result {
+	return Result{Check: check, Verdict: OK, Evidence: fmt.Sprintf(evidence, args...)}
+}
+
+// unreadable returns the result of a check whose facts could not be read.
+func unreadable(check string, err error) Result {
+	r := Result{Check: check, Verdict: Unknown, Evidence: err.Error()}
+	if IsDenied(err) {
+		r.Denied, r.Fix = true, "run the command with the permissions of a cluster administrator"
+	}
+	return r
+}
+
+// IsDenied reports whether the API server refused a request because of missing permissions.
+func IsDenied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// firstError returns the first error that is not nil.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxNames is the number of names that a list in a message has at most.
+const maxNames = 3
+
+// names returns the names, at most maxNames of them, and the number of the others.
+func names(all []string) string {
+	if len(all) <= maxNames {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNames], ", "), len(all)-maxNames)
+}
+
+// count returns the number with the noun in singular or plural.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

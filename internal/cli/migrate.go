@@ -1,0 +1,160 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/internal/migrate/gather"
+)
+
+// MigrateCheckOptions are the options of `seamark migrate check`.
+type MigrateCheckOptions struct {
+	genericiooptions.IOStreams
+	// Flags select the cluster, the user and the namespace.
+	Flags *cluster.Flags
+	// Output is text, json or yaml.
+	Output string
+}
+
+const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
+modified: values that markers leave unset, fields that Seamark refuses, keys that others set
+too, marks that no marker declares, pods on virtual nodes, fields of CloneSets and StatefulSets
+that Seamark does not serve, and other kinds of OpenKruise that are in use.
+
+A finding that "blocks" must be changed before the migration; one that "changes" behaves
+differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
+
+Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
+something could not be read, or the cluster cannot be reached.`
+
+const migrateCheckExample = `  # Check the whole cluster
+  seamark migrate check
+
+  # Check one namespace, with the permissions of its users
+  seamark migrate check -n game`
+
+func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "Prepare a migration from OpenKruise",
+		Args:  rejectUnknown,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	command.AddCommand(newMigrateCheckCommand(streams, version))
+	return command
+}
+
+func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	o := &MigrateCheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: textOutput}
+	command := &cobra.Command{
+		Use:     "check",
+		Short:   "Show what a migration from OpenKruise would change",
+		Long:    migrateCheckLong,
+		Example: migrateCheckExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := validateReportOutput(o.Output); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	o.Flags.AddTo(command)
+	command.Flags().StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
+	cluster.CompleteValues(command, "output", reportOutputs())
+	return command
+}
+
+// Run reads the cluster and prints the findings.
+func (o *MigrateCheckOptions) Run(ctx context.Context) error {
+	connection, err := o.Flags.Connect()
+	if err != nil {
+		return err
+	}
+	// The namespace of the context says nothing about what is migrated.
+	objects, unread := gather.Read(ctx, connection.Client, *o.Flags.Namespace)
+	for _, each := range unread {
+		if !check.IsDenied(each.Err) {
+			return cluster.Unreachable(each.Err)
+		}
+	}
+	found, err := migrate.Check(ctx, objects)
+	if err != nil {
+		return exit.Failure(err)
+	}
+	report := migrateReport{Findings: slices.Concat([]migrate.Finding{}, found), Markers: len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets)}
+	for _, each := range unread {
+		report.Unread = append(report.Unread, each.What)
+		fmt.Fprintf(o.ErrOut, "Warning: %v\n", each.Err)
+	}
+	if err := report.print(o.Out, o.Output); err != nil {
+		return exit.Failure(err)
+	}
+	return report.verdict()
+}
+
+// migrateReport is the output for programs.
+type migrateReport struct {
+	// Findings are ordered: those that block come first.
+	Findings []migrate.Finding `json:"findings"`
+	// Markers, CloneSets and StatefulSets are the numbers of checked objects.
+	Markers      int `json:"markers"`
+	CloneSets    int `json:"cloneSets"`
+	StatefulSets int `json:"statefulSets"`
+	// Unread is what could not be read because of missing permissions.
+	Unread []string `json:"unread,omitempty"`
+}
+
+func (r migrateReport) blocking() int {
+	blocking := 0
+	for _, f := range r.Findings {
+		if f.Level == migrate.Blocks {
+			blocking++
+		}
+	}
+	return blocking
+}
+
+func (r migrateReport) verdict() error {
+	switch blocking := r.blocking(); {
+	case blocking > 0:
+		return exit.Failure(fmt.Errorf("%d of %d findings block a migration", blocking, len(r.Findings)))
+	case len(r.Unread) > 0:
+		return exit.NoAccess(fmt.Errorf("the check is not complete because of missing permissions: %d lists could not be read", len(r.Unread)))
+	}
+	return nil
+}
+
+func (r migrateReport) print(out io.Writer, format string) error {
+	if format != textOutput {
+		return printStructured(out, format, r)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(out, "%-7s  %s", f.Level, f.Object())
+		if f.Field != "" {
+			fmt.Fprintf(out, "  %s", f.Field)
+		}
+		fmt.Fprintf(out, "\n         OpenKruise: %s\n         Seamark:    %s\n", f.OpenKruise, f.Seamark)
+		if f.Action != "" {
+			fmt.Fprintf(out, "         action:     %s\n", f.Action)
+		}
+	}
+	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets and %d StatefulSets: %d findings, of which %d block a migration.\n",
+		r.Markers, r.CloneSets, r.StatefulSets, len(r.Findings), r.blocking())
+	if err != nil {
+		return fmt.Errorf("print the findings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migrate finds what would change if Seamark took over from OpenKruise in a cluster: values
+// that markers leave unset, fields that Seamark refuses, keys that others set too, pods on virtual
+// nodes, and workloads with fields that Seamark does not serve.
+//
+// The package is pure: package gather reads the objects.
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/local/schema"
+	"github.com/seamark-dev/seamark/internal/plan"
+)
+
+// Level is how important a finding is.
+type Level string
+
+// The levels, from most to least important.
+const (
+	// Blocks means that something does not work after the migration unless it is changed before.
+	Blocks Level = "blocks"
+	// Changes means that something behaves differently after the migration.
+	Changes Level = "changes"
+)
+
+// Finding is one thing that changes in a migration.
+type Finding struct {
+	// Level is how important it is.
+	Level Level `json:"level"`
+	// Kind, Namespace and Name identify the object. Namespace is empty for cluster-scoped objects.
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Field is the path of the field, or empty if the finding concerns the object.
+	Field string `json:"field,omitempty"`
+	// OpenKruise and Seamark are what each of them does.
+	OpenKruise string `json:"openKruise"`
+	Seamark    string `json:"seamark"`
+	// Action is what to do before the migration. It is empty if nothing needs to be done.
+	Action string `json:"action,omitempty"`
+}
+
+// Object returns the object of the finding as kind, namespace and name.
+func (f Finding) Object() string {
+	if f.Namespace == "" {
+		return f.Kind + " " + f.Name
+	}
+	return f.Kind + " " + f.Namespace + "/" + f.Name
+}
+
+// Definition is a CustomResourceDefinition of OpenKruise.
+type Definition struct {
+	// Name is the name of the CRD, and Kind is the kind that it defines.
+	Name, Kind string
+	// Stored are the versions in which objects may be stored.
+	Stored []string
+	// Objects is whether there is at least one object.
+	Objects bool
+}
+
+// Cluster is what an OpenKruise cluster contains.
+type Cluster struct {
+	// Markers, CloneSets and StatefulSets are the objects in the versions that Seamark serves.
+	Markers, CloneSets, StatefulSets []*unstructured.Unstructured
+	// Pods are the pods in the namespaces of the markers. They need labels, managedFields, the
+	// containers and the node.
+	Pods []*corev1.Pod
+	// Virtual are the names of the virtual nodes.
+	Virtual sets.Set[string]
+	// Definitions are the CRDs of OpenKruise.
+	Definitions []Definition
+}
+
+// Check returns the findings, the most important ones first, then ordered by object and field. The
+// error is about Seamark's own CRDs.
+func Check(ctx context.Context, c Cluster) ([]Finding, error) {
+	var found []Finding
+	markers, findings, err := checkMarkers(ctx, c.Markers)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, findings...)
+	found = append(found, checkPods(c, markers)...)
+	for _, kind := range []workloadKind{
+		{"CloneSet", v1alpha1.GroupVersion().Version, crd.CloneSets(), c.CloneSets},
+		{"StatefulSet", "v1beta1", crd.StatefulSets(), c.StatefulSets},
+	} {
+		findings, err := kind.check(ctx, c.Markers)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, findings...)
+	}
+	found = append(found, checkDefinitions(c.Definitions)...)
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(string(a.Level), string(b.Level)), strings.Compare(a.Object(), b.Object()),
+			strings.Compare(a.Field, b.Field), strings.Compare(a.OpenKruise, b.OpenKruise))
+	})
+	return found, nil
+}
+
+// refused returns the errors with which Seamark's CRD refuses the object.
+func refused(ctx context.Context, rules *schema.Schema, object *unstructured.Unstructured) field.ErrorList {
+	stored := object.DeepCopy()
+	// Controllers write the status, and the API server the metadata.
+	delete(stored.Object, "status")
+	stored.Object["metadata"] = map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
+	return rules.Check(ctx, stored.Object)
+}
+
+func findingOf(level Level, object *unstructured.Unstructured) Finding {
+	return Finding{Level: level, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// describe returns the message of a field error without the field.
+func describe(err *field.Error) string { return oneLine(err.ErrorBody()) }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// checkMarkers returns the markers that Seamark follows, and the findings about all markers.
+func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]*plan.Marker, []Finding, error) {
+	rules, err := schema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load the schema of PodProbeMarker: %w", err)
+	}
+	var markers []*plan.Marker
+	var found []Finding
+	for _, object := range objects {
+		if object.GetDeletionTimestamp() != nil {
+			f := findingOf(Blocks, object)
+			f.OpenKruise, f.Seamark = "the marker is being deleted", "its marks would stay on the pods"
+			f.Action = "wait until the marker is gone"
+			found = append(found, f)
+		}
+		marker := &v1alpha1.PodProbeMarker{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err != nil {
+			f := findingOf(Blocks, object)
+			f.OpenKruise, f.Seamark, f.Action = "accepts it", "cannot read it: "+oneLine(err.Error()), "correct the marker"
+			found = append(found, f)
+			continue
+		}
+		found = append(found, unset(object, marker)...)
+		compiled, err := plan.Compile(marker)
+		if err != nil {
+			f := findingOf(Blocks, object)
+			f.OpenKruise, f.Seamark = "follows the marker", "does not follow it: "+oneLine(err.Error())
+			f.Action = "correct the marker, or delete and create it"
+			found = append(found, f)
+			continue
+		}
+		markers = append(markers, compiled)
+		found = append(found, refusedFields(ctx, rules, object)...)
+	}
+	return markers, found, nil
+}
+
+// refusedFields returns the fields of a marker that Seamark's CRD refuses. The marker continues to
+// work without them.
+func refusedFields(ctx context.Context, rules *schema.Schema, object *unstructured.Unstructured) []Finding {
+	var found []Finding
+	for _, err := range refused(ctx, rules, object) {
+		f := findingOf(Changes, object)
+		f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses to store it again: "+describe(err)
+		f.Action = "correct the field"
+		switch {
+		case strings.HasSuffix(err.Field, ".host"):
+			f.OpenKruise, f.Seamark = "probes this host from the node", "probes the pod itself, and refuses the field"
+			f.Action = "remove the field"
+		case strings.HasSuffix(err.Field, ".terminationGracePeriodSeconds"):
+			f.OpenKruise, f.Seamark = "ignores it", "refuses the field, because it has no effect"
+			f.Action = "remove the field"
+		case strings.HasSuffix(err.Field, ".timeoutSeconds"):
+			f.Level, f.Seamark = Blocks, "does not run the probe: "+describe(err)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// kruiseDefault is the value with which OpenKruise runs a field that is not set.
+const kruiseDefault = 1
+
+// unset returns the fields that probes leave unset and that the two run with different values.
+func unset(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) []Finding {
+	defaults := plan.KubernetesDefaults()
+	var found []Finding
+	for i := range marker.Spec.Probes {
+		probe := &marker.Spec.Probes[i]
+		var fields, theirs, ours []string
+		for _, f := range []struct {
+			name       string
+			value, our int32
+		}{
+			{"initialDelaySeconds", probe.Probe.InitialDelaySeconds, defaults.InitialDelaySeconds},
+			{"periodSeconds", probe.Probe.PeriodSeconds, defaults.PeriodSeconds},
+			{"timeoutSeconds", probe.Probe.TimeoutSeconds, defaults.TimeoutSeconds},
+			{"successThreshold", probe.Probe.SuccessThreshold, defaults.SuccessThreshold},
+			{"failureThreshold", probe.Probe.FailureThreshold, defaults.FailureThreshold},
+		} {
+			if f.value == 0 && f.our != kruiseDefault {
+				fields = append(fields, f.name)
+				theirs = append(theirs, fmt.Sprintf("%s: %d", f.name, kruiseDefault))
+				ours = append(ours, fmt.Sprintf("%s: %d", f.name, f.our))
+			}
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		f := findingOf(Changes, object)
+		f.Field = fmt.Sprintf("spec.probes[%d].probe", i)
+		f.OpenKruise, f.Seamark = "runs unset "+strings.Join(theirs, ", "), "runs unset "+strings.Join(ours, ", ")
+		f.Action = "set the fields, or keep OpenKruise's values with manager.config.probeDefaults"
+		found = append(found, f)
+	}
+	return found
+}

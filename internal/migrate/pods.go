@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+// kruiseManager is the field manager of OpenKruise.
+const kruiseManager = "kruise-manager"
+
+// group is a finding that several pods have in common.
+type group struct {
+	finding Finding
+	pods    []string
+}
+
+// groups collects findings about pods, each once.
+type groups map[Finding]*group
+
+func (g groups) add(f Finding, pod *corev1.Pod) {
+	if g[f] == nil {
+		g[f] = &group{finding: f}
+	}
+	g[f].pods = append(g[f].pods, pod.Name)
+}
+
+// findings returns the findings with the numbers of the pods.
+func (g groups) findings() []Finding {
+	var found []Finding
+	for f, group := range g {
+		slices.Sort(group.pods)
+		pods := "pod " + group.pods[0]
+		if others := len(group.pods) - 1; others > 0 {
+			pods = fmt.Sprintf("%d pods such as %s", len(group.pods), group.pods[0])
+		}
+		f.OpenKruise = pods + ": " + f.OpenKruise
+		found = append(found, f)
+	}
+	return found
+}
+
+// checkPods returns the findings about pods: keys that others own too, keys that several markers
+// set, marks that no marker declares, and pods on virtual nodes.
+func checkPods(c Cluster, markers []*plan.Marker) []Finding {
+	byNamespace := map[string][]*plan.Marker{}
+	for _, m := range plan.Sorted(markers) {
+		byNamespace[m.Namespace] = append(byNamespace[m.Namespace], m)
+	}
+	found := groups{}
+	for _, pod := range c.Pods {
+		if plan.Ending(pod) {
+			continue
+		}
+		probes := plan.Selected(pod, byNamespace[pod.Namespace], plan.KubernetesDefaults()).Probes
+		claims, conflicts := mark.Claim(probes)
+		found.leftMarks(pod, claims)
+		if len(probes) == 0 {
+			continue
+		}
+		found.conflicts(pod, conflicts)
+		found.otherOwners(pod, probes, claims)
+		if c.Virtual.Has(pod.Spec.NodeName) {
+			found.virtual(pod, probes)
+		}
+	}
+	return found.findings()
+}
+
+func markerFinding(level Level, pod *corev1.Pod, id probeid.ID) Finding {
+	return Finding{Level: level, Kind: "PodProbeMarker", Namespace: pod.Namespace, Name: id.Marker}
+}
+
+func (g groups) conflicts(pod *corev1.Pod, conflicts []mark.Conflict) {
+	for _, conflict := range conflicts {
+		f := markerFinding(Changes, pod, conflict.Loser)
+		f.Field = conflict.Key.String()
+		f.OpenKruise = fmt.Sprintf("probe %s declares the same key, and the last write takes effect", conflict.Winner)
+		f.Seamark = fmt.Sprintf("only probe %s sets the key", conflict.Winner)
+		f.Action = "use different keys"
+		g.add(f, pod)
+	}
+}
+
+// otherOwners finds declared keys that others set: Seamark removes a key if the state does not set
+// it, whoever has set it.
+func (g groups) otherOwners(pod *corev1.Pod, probes []plan.PlannedProbe, claims mark.Claims) {
+	others := mark.Owners(slices.DeleteFunc(slices.Clone(pod.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == v1alpha1.FieldManager || isStatusOfKruise(e)
+	}))
+	for _, probe := range probes {
+		for _, key := range mark.Declared(probe.Source) {
+			if claims[key] != probe.ID || key.Kind == mark.KindCondition {
+				continue
+			}
+			for _, owner := range others[key] {
+				f := markerFinding(Changes, pod, probe.ID)
+				f.Field = key.String()
+				f.OpenKruise = fmt.Sprintf("%s has set the key too, and it stays in a state without a policy for it", owner.Manager)
+				f.Seamark = "removes the key in such a state, whoever has set it"
+				f.Action = "use another key, or a policy for both states"
+				g.add(f, pod)
+			}
+		}
+	}
+}
+
+// isStatusOfKruise reports whether the entry has the marks that OpenKruise's manager has written.
+func isStatusOfKruise(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == kruiseManager && e.Subresource == "status"
+}
+
+// leftMarks finds labels and annotations that OpenKruise has set and that no marker declares.
+// Conditions are not among them: other controllers of OpenKruise set conditions too.
+func (g groups) leftMarks(pod *corev1.Pod, claims mark.Claims) {
+	left := mark.Owners(slices.DeleteFunc(slices.Clone(pod.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
+		return !isStatusOfKruise(e)
+	}))
+	for key := range left {
+		if _, declared := claims[key]; declared || key.Kind == mark.KindCondition {
+			continue
+		}
+		f := Finding{Level: Changes, Kind: "Namespace", Name: pod.Namespace, Field: key.String()}
+		f.OpenKruise = "a marker that does not select the pod any more has set it"
+		f.Seamark = "does not know the key, and never removes it"
+		f.Action = fmt.Sprintf("kubectl -n %s %s pods --all %s-", pod.Namespace, verbOf(key.Kind), key.Name)
+		g.add(f, pod)
+	}
+}
+
+func verbOf(kind mark.Kind) string {
+	if kind == mark.KindAnnotation {
+		return "annotate"
+	}
+	return "label"
+}
+
+func (g groups) virtual(pod *corev1.Pod, probes []plan.PlannedProbe) {
+	seen := map[string]bool{}
+	for _, probe := range probes {
+		if seen[probe.ID.Marker] {
+			continue
+		}
+		seen[probe.ID.Marker] = true
+		f := markerFinding(Blocks, pod, probe.ID)
+		f.OpenKruise = "runs on a virtual node, whose provider probes it with EnablePodProbeMarkerOnServerless"
+		f.Seamark = "does not probe it by default"
+		f.Action = "install Seamark with featureGates.EnablePodProbeMarkerOnServerless=true (docs/serverless.md)"
+		g.add(f, pod)
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/local/schema"
+)
+
+// workloadKind is a kind of workloads that seamark-workloads serves.
+type workloadKind struct {
+	kind, version string
+	definition    []byte
+	objects       []*unstructured.Unstructured
+}
+
+// instead returns what to use instead of a field that seamark-workloads does not serve. It is empty
+// for other fields.
+func instead(path string) string {
+	switch {
+	case strings.HasPrefix(path, "spec.lifecycle.preNormal"):
+		return "use a readiness gate that a marker sets"
+	case path == "spec.progressDeadlineSeconds":
+		return "remove it, and use an alert on updatedReadyReplicas"
+	case strings.HasPrefix(path, "spec.volumeClaimUpdateStrategy"):
+		return "set the type to OnDelete, and change the claims yourself"
+	case path == "spec.scaleStrategy.excludePreparingDelete":
+		return "use the label apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
+	default:
+		return ""
+	}
+}
+
+func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstructured) ([]Finding, error) {
+	if len(k.objects) == 0 {
+		return nil, nil
+	}
+	rules, err := schema.New(k.definition, k.version)
+	if err != nil {
+		return nil, fmt.Errorf("load the schema of %s: %w", k.kind, err)
+	}
+	var found []Finding
+	for _, object := range k.objects {
+		for _, err := range refused(ctx, rules, object) {
+			f := findingOf(Blocks, object)
+			f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses it: "+describe(err)
+			f.Action = instead(err.Field)
+			if f.Action == "" {
+				f.Action = "correct the field"
+			} else {
+				f.OpenKruise, f.Seamark = "implements it", "does not implement it"
+			}
+			found = append(found, f)
+		}
+		found = append(found, markedSelector(object, markers)...)
+	}
+	return found, nil
+}
+
+// markedSelector returns the keys of a set's selector that a marker writes in its pods.
+func markedSelector(set *unstructured.Unstructured, markers []*unstructured.Unstructured) []Finding {
+	selector, _, _ := unstructured.NestedMap(set.Object, "spec", "selector", "matchLabels")
+	var found []Finding
+	for _, marker := range markers {
+		if marker.GetNamespace() != set.GetNamespace() {
+			continue
+		}
+		for _, key := range sets.List(labelsOf(marker)) {
+			if _, selects := selector[key]; !selects {
+				continue
+			}
+			f := findingOf(Changes, set)
+			f.Field = "spec.selector.matchLabels." + key
+			f.OpenKruise = fmt.Sprintf("pods leave the set when marker %s changes the label", marker.GetName())
+			f.Seamark = "the same, with the condition SelectorMarked"
+			f.Action = "use another label in the marker"
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// labelsOf returns the labels that the marker sets.
+func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
+	keys := sets.New[string]()
+	probes, _, _ := unstructured.NestedSlice(marker.Object, "spec", "probes")
+	for _, probe := range probes {
+		fields, _ := probe.(map[string]any)
+		policies, _, _ := unstructured.NestedSlice(fields, "markerPolicy")
+		for _, policy := range policies {
+			fields, _ := policy.(map[string]any)
+			labels, _, _ := unstructured.NestedMap(fields, "labels")
+			for key := range labels {
+				keys.Insert(key)
+			}
+		}
+	}
+	return keys
+}
+
+// served are the versions of the CRDs that Seamark serves.
+func served() map[string]string {
+	return map[string]string{
+		"podprobemarkers.apps.kruise.io": "v1alpha1",
+		"nodepodprobes.apps.kruise.io":   "v1alpha1",
+		"clonesets.apps.kruise.io":       "v1alpha1",
+		"statefulsets.apps.kruise.io":    "v1beta1",
+	}
+}
+
+// checkDefinitions finds objects that are stored in another version than Seamark serves, and kinds
+// that Seamark does not serve.
+func checkDefinitions(definitions []Definition) []Finding {
+	var found []Finding
+	for _, d := range definitions {
+		if !d.Objects {
+			continue
+		}
+		f := Finding{Kind: "CustomResourceDefinition", Name: d.Name}
+		version, isServed := served()[d.Name]
+		switch others := slices.DeleteFunc(slices.Clone(d.Stored), func(v string) bool { return v == version }); {
+		case !isServed:
+			f.Level, f.OpenKruise, f.Seamark = Changes, "serves "+d.Kind+" objects", "does not serve this kind"
+			f.Action = "keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects"
+		case len(others) > 0:
+			f.Level, f.Field, f.OpenKruise = Blocks, "status.storedVersions", "may store objects in "+strings.Join(others, ", ")
+			f.Seamark, f.Action = "serves "+version+" only", "migrate the storage to "+version+" with OpenKruise first (docs/migrate-workloads.md)"
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
