@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check judges an installation of Seamark from outside: from what the API server
-// contains. Each judgement has its evidence and, if something is wrong, the next command to run.
+// Package check evaluates an installation of Seamark from outside: from what the API server
+// contains. Each result has its evidence and, if something is wrong, the next command to run.
 //
 // The package is pure: package gather reads the facts. A fact that could not be read makes the
-// judgements that need it unknown, and does not affect the others.
+// results that need it unknown, and does not affect the others.
 package check
 
 import (
@@ -62,7 +62,7 @@ type Read[T any] struct {
 	Err error
 }
 
-// Facts are what an installation is judged from.
+// Facts are what an installation is evaluated from.
 type Facts struct {
 	// Now is the time of the check.
 	Now time.Time
@@ -107,7 +107,7 @@ type Kruise struct {
 	Webhook Read[*admissionregistrationv1.ValidatingWebhookConfiguration]
 }
 
-// Run judges the installation. The results are in a fixed order.
+// Run evaluates the installation. The results are in a fixed order.
 func Run(f *Facts) []Result {
 	return slices.Concat(
 		f.server(),

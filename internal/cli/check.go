@@ -162,7 +162,7 @@ func printChecks(out io.Writer, format string, results []check.Result, worst che
 	return nil
 }
 
-// textOutput is the format of reports for people.
+// textOutput is the default format of reports.
 const textOutput = "text"
 
 // reportOutputs returns the formats of reports.

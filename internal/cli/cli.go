@@ -39,7 +39,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version))
+	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
+		newTopCommand(streams, version), newTimelineCommand(streams, version))
 	return root
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gather reads the facts from which package check judges an installation. It only reads:
+// Package gather reads the facts from which package check evaluates an installation. It only reads:
 // the reviews of permissions that it creates are questions, and are not stored.
 package gather
 

@@ -1,0 +1,214 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+// TopOptions are the options of `seamark top`.
+type TopOptions struct {
+	genericiooptions.IOStreams
+	// Flags select the cluster, the user and the namespace.
+	Flags *cluster.Flags
+	// Node is the node of the pods, or empty.
+	Node string
+	// Selector selects pods by their labels, or is empty.
+	Selector string
+	// Rows is the maximum number of rows, at least 1.
+	Rows int
+	// Window is how far back changes count, more than zero.
+	Window time.Duration
+	// Output is text, json or yaml.
+	Output string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+const topLong = `Show the probes that did not run, run slowly, flap or fail, by marker and node, the
+worst ones first: by probes that did not run, then by slow ones, by changes per hour, and by
+failed ones. Markers without any of these are not shown. A failed probe is not always a problem:
+many probes report a state, such as idle.
+
+Changes are counted from the events of the pods, which the API server keeps for an hour by
+default. If an event combines several changes, those within the window are estimated.`
+
+const topExample = `  # The worst 20 in all namespaces
+  seamark top -A
+
+  # The worst 5 on one node, with changes of the last 10 minutes
+  seamark top -A --node node-1 -N 5 --window 10m`
+
+func newTopCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	o := &TopOptions{
+		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now,
+		Rows: 20, Window: time.Hour, Output: textOutput,
+	}
+	command := &cobra.Command{
+		Use:     "top",
+		Short:   "Show the probes that did not run, run slowly, flap or fail",
+		Long:    topLong,
+		Example: topExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	o.Flags.AddTo(command)
+	o.Flags.AddAllNamespaces(command)
+	flags := command.Flags()
+	flags.StringVar(&o.Node, "node", "", "show only pods on this node")
+	flags.StringVarP(&o.Selector, "selector", "l", "", "show only pods with these labels, such as app=server")
+	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows")
+	flags.DurationVar(&o.Window, "window", o.Window, "how far back changes count")
+	flags.StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
+	o.Flags.CompleteNodes(command, "node")
+	cluster.CompleteValues(command, "output", reportOutputs())
+	return command
+}
+
+// Validate checks the flags.
+func (o *TopOptions) Validate() error {
+	errs := []error{o.Flags.Validate(), validateReportOutput(o.Output)}
+	if o.Rows < 1 {
+		errs = append(errs, fmt.Errorf("--rows: %d is invalid: must be 1 or more", o.Rows))
+	}
+	if o.Window <= 0 {
+		errs = append(errs, fmt.Errorf("--window: %s is invalid: must be more than 0", o.Window))
+	}
+	return errors.Join(errs...)
+}
+
+// Run reads the states and events and prints the worst groups.
+func (o *TopOptions) Run(ctx context.Context) error {
+	query := cluster.Query{Node: o.Node}
+	if o.Selector != "" {
+		selector, err := labels.Parse(o.Selector)
+		if err != nil {
+			return fmt.Errorf("--selector: %w", err)
+		}
+		query.Selector = selector
+	}
+	connection, err := o.Flags.Connect()
+	if err != nil {
+		return err
+	}
+	query.Namespace = connection.Namespace
+	snapshot, events, err := readHistory(ctx, connection.Client, query, o.ErrOut)
+	if err != nil {
+		return err
+	}
+	groups := history.Top(probestate.Of(snapshot.Input).Rows, events, o.Now(), o.Window)
+	more := max(len(groups)-o.Rows, 0)
+	groups = groups[:len(groups)-more]
+	if o.Output != textOutput {
+		return exit.Failure(printStructured(o.Out, o.Output, map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}))
+	}
+	return exit.Failure(printTop(o.Out, groups, more))
+}
+
+// maxMessage is the maximum length of a message in a row, in bytes.
+const maxMessage = 80
+
+func printTop(out io.Writer, groups []history.Group, more int) error {
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(out, "All probes run, and none has failed or changed.")
+		return err //nolint:wrapcheck // there is nothing to add
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAMESPACE\tMARKER\tNODE\tPROBES\tNOT RUN\tSLOW\tCHANGES/H\tFAILED\tWORST")
+	for _, g := range groups {
+		worst := g.Worst
+		if g.Message != "" {
+			worst += ": " + text.Truncate(strings.Join(strings.Fields(g.Message), " "), maxMessage)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%.1f\t%d\t%s\n",
+			g.Namespace, g.Marker, g.Node, g.Probes, g.NotRun, g.Slow, g.PerHour, g.Failed, worst)
+	}
+	if more > 0 {
+		fmt.Fprintf(table, "%d more: use --rows\n", more)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the table: %w", err)
+	}
+	return nil
+}
+
+// readHistory reads the pods of the query with their states, and the events of their probes. If
+// the user may not list events, it prints a warning, and there are none.
+func readHistory(ctx context.Context, reader client.Client, query cluster.Query, warnings io.Writer) (*cluster.Snapshot, []history.Event, error) {
+	snapshot, err := cluster.Read(ctx, reader, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := snapshot.Require(cluster.Pods, cluster.Markers); err != nil {
+		return nil, nil, err
+	}
+	if hint := snapshot.Hint(); hint != "" {
+		fmt.Fprintf(warnings, "Warning: %s\n", hint)
+	}
+	events, err := listEvents(ctx, reader, query)
+	if err != nil && !check.IsDenied(err) {
+		return nil, nil, cluster.Unreachable(err)
+	}
+	if err != nil {
+		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", err)
+	}
+	return snapshot, history.ParseEvents(events), nil
+}
+
+const (
+	// eventPage is the number of events in one response.
+	eventPage = 500
+	// maxEvents is the maximum number of events of one reason that are read, the oldest ones.
+	maxEvents = 100_000
+)
+
+// listEvents lists the events of probes, which the API server can select only by one reason at a
+// time.
+func listEvents(ctx context.Context, reader client.Reader, query cluster.Query) ([]corev1.Event, error) {
+	var found []corev1.Event
+	for _, reason := range []string{v1alpha1.EventReasonProbeSucceeded, v1alpha1.EventReasonProbeFailed, v1alpha1.EventReasonProbeError} {
+		selector := fields.Set{"reason": reason}
+		if len(query.Names) == 1 {
+			selector["involvedObject.name"] = query.Names[0]
+		}
+		read := 0
+		for token := ""; read == 0 || token != "" && read < maxEvents; {
+			var page corev1.EventList
+			err := reader.List(ctx, &page, client.InNamespace(query.Namespace),
+				client.MatchingFieldsSelector{Selector: selector.AsSelector()}, client.Limit(eventPage), client.Continue(token))
+			if err != nil {
+				return nil, fmt.Errorf("list events: %w", err)
+			}
+			found, token = append(found, page.Items...), page.Continue
+			read += max(len(page.Items), 1)
+		}
+	}
+	return found, nil
+}

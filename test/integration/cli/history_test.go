@@ -1,0 +1,159 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/history/chart"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// historyOf runs a command and returns its output, its warnings and the exit code.
+func historyOf(t *testing.T, config *rest.Config, args ...string) (out, warnings string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, "seamark", "test")
+	command.SetArgs(append(args, "--kubeconfig", env.Kubeconfig(t, config)))
+	code = exit.Code(command.ExecuteContext(t.Context()))
+	return stdout.String(), stderr.String(), code
+}
+
+// TestHistory reads states and events with `seamark top` and `seamark timeline`.
+func TestHistory(t *testing.T) {
+	e := env.Start(t)
+	game := e.Namespace(t)
+	probed(t, e, game)
+
+	check := func(who string, config *rest.Config, phases []history.Phase, warnings ...string) {
+		t.Helper()
+		out, stderr, code := historyOf(t, config, "timeline", "game-0", "-n", game, "-o", "json")
+		var timeline chart.Timeline
+		if err := json.Unmarshal([]byte(out), &timeline); err != nil || code != exit.OK || len(timeline.Lines) != 1 {
+			t.Fatalf("%s: exit code %d, %v:\n%s%s", who, code, err, out, stderr)
+		}
+		var got []history.Phase
+		for _, span := range timeline.Lines[0].Spans {
+			got = append(got, span.Phase)
+		}
+		if !slices.Equal(got, phases) {
+			t.Errorf("%s: phases %q, want %q", who, got, phases)
+		}
+		for _, warning := range warnings {
+			if !strings.Contains(stderr, warning) {
+				t.Errorf("%s: the warnings do not contain %q:\n%s", who, warning, stderr)
+			}
+		}
+	}
+	all := []history.Phase{history.Succeeded, history.Failed}
+	check("administrator", e.Config, all)
+	if svg, _, code := historyOf(t, e.Config, "timeline", "game-0", "-n", game, "-o", "svg"); code != exit.OK || !strings.HasPrefix(svg, "<svg ") {
+		t.Errorf("exit code %d for an SVG:\n%s", code, svg)
+	}
+	if _, stderr, code := historyOf(t, e.Config, "timeline", "gmae-0", "-n", game); code == exit.OK || !strings.Contains(stderr, "game-0") {
+		t.Errorf("exit code %d for a pod that does not exist, and no suggestion:\n%s", code, stderr)
+	}
+
+	out, stderr, code := historyOf(t, e.Config, "top", "-n", game, "-o", "json")
+	var top struct {
+		Groups []history.Group
+	}
+	if err := json.Unmarshal([]byte(out), &top); err != nil || code != exit.OK || len(top.Groups) != 1 {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out, stderr)
+	}
+	if g := top.Groups[0]; g.Marker != "game" || g.Node != "n1" || g.Probes != 1 || g.NotRun != 0 || g.Failed != 1 || g.PerHour != 2 {
+		t.Errorf("group %+v, want one failed probe with 2 changes per hour", g)
+	}
+
+	pods := rbacv1.PolicyRule{APIGroups: []string{"", v1alpha1.GroupName}, Resources: []string{"pods", "podprobemarkers"}, Verbs: []string{"get", "list"}}
+	events := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}}
+	allow(t, e, game, "dev", pods, events)
+	check("developer", e.User(t, "dev"), all, "states come from the marks of pods")
+	allow(t, e, game, "blind", pods)
+	check("without events", e.User(t, "blind"), []history.Phase{history.NotKnown}, "changes of states are not known")
+}
+
+// probed creates a pod whose probe has succeeded and then failed.
+func probed(t *testing.T, e *env.Env, namespace string) {
+	t.Helper()
+	create := func(object client.Object) {
+		t.Helper()
+		if err := e.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node(t, e, "n1", nil)
+	marker := builders.Marker(namespace, "game").Unsaved().Selector("app", "game").
+		Probe(builders.Probe("idle").Container("main").Condition("game.io/idle")).Build()
+	create(marker)
+	pod := builders.Pod(namespace, "game-0").Unsaved().Label("app", "game").Node("n1").Ran().IP("10.0.0.1").Build()
+	pod, err := env.CreatePod(t.Context(), e.Client, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	npp := &v1alpha1.NodePodProbe{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults()),
+	}
+	if len(npp.Spec.PodProbes) != 1 {
+		t.Fatalf("plan %+v, want one pod", npp.Spec)
+	}
+	planned := npp.Spec.PodProbes[0].Probes[0]
+	create(npp)
+	patchStatus(t, e.Client, npp, `{"status":{"observedGeneration":1,"probeReports":true,"pods":1,"probes":1}}`)
+	now := time.Now().Truncate(time.Second)
+	succeeded, failed := metav1.NewTime(now.Add(-30*time.Minute)), metav1.NewTime(now.Add(-10*time.Minute))
+	create(&seamarkv1alpha1.ProbeReport{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1.0"}, NodeName: "n1",
+		Pods: []seamarkv1alpha1.PodReport{{Namespace: namespace, Name: pod.Name, UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{{
+			Name: planned.Name, Plan: planned.Plan, State: v1alpha1.ProbeFailed, LastProbeTime: failed, LastTransitionTime: failed, Message: "busy",
+		}}}},
+	})
+	for reason, at := range map[string]metav1.Time{v1alpha1.EventReasonProbeSucceeded: succeeded, v1alpha1.EventReasonProbeFailed: failed} {
+		create(&corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "game-0." + strings.ToLower(reason)},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID},
+			Reason:         reason, Message: planned.Name + ": x", Count: 1, FirstTimestamp: at, LastTimestamp: at, Type: corev1.EventTypeNormal,
+		})
+	}
+}
+
+// allow grants the user the rules in the namespace.
+func allow(t *testing.T, e *env.Env, namespace, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	for _, object := range []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		},
+	} {
+		if err := e.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
