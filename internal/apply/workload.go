@@ -132,8 +132,8 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 		claim := actions.CreateClaims[i].DeepCopy()
 		err := x.options.Client.Create(ctx, claim)
 		if exists(err) {
-			// Its name is deterministic: an earlier step created it.
-			err = nil
+			// Its name is deterministic: an earlier step created it. This one has written nothing.
+			return
 		}
 		x.note(request{kind: claimKind, operation: "create", name: claim.Name, version: claim.ResourceVersion}, err)
 	})

@@ -79,6 +79,27 @@ func TestCreateWithLostResponse(t *testing.T) {
 	}
 }
 
+func TestExistingClaimIsNotAWrite(t *testing.T) {
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	}
+	fake := fakeapi.Client(t, claim("data-a")).Build()
+	var mu sync.Mutex
+	wrote := 0
+	x := apply.NewWorkload(apply.WorkloadOptions{
+		Client: fake, Live: fake, Parallel: 8, Budget: time.Minute, Timeout: 10 * time.Second, Now: time.Now,
+		Wrote: func(string, string, string) {
+			mu.Lock()
+			defer mu.Unlock()
+			wrote++
+		},
+	})
+	step := x.Execute(t.Context(), testSet(), &workload.Actions{CreateClaims: []*corev1.PersistentVolumeClaim{claim("data-a"), claim("data-b")}})
+	if !step.Succeeded() || step.Writes != 1 || wrote != 1 {
+		t.Errorf("%d writes, of which %d are counted, want 1: %+v", step.Writes, wrote, step)
+	}
+}
+
 func TestCreateOfExistingPod(t *testing.T) {
 	now := metav1.Now()
 	ending := ownedPod("set-a", "7")
