@@ -116,10 +116,12 @@ func (b *Base) Finish(
 }
 
 // retry logs an error that may pass, and returns when the step is planned again: soon even after an
-// outage, because no event may follow from its end.
+// outage, because no event may follow from its end. An error at the end of the process is not one.
 func (b *Base) retry(ctx context.Context, set client.Object, err error) reconcile.Result {
 	delay := b.memory.failed(client.ObjectKeyFromObject(set), set.GetUID())
-	log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
+	if ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
+	}
 	return reconcile.Result{RequeueAfter: delay}
 }
 

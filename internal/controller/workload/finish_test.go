@@ -4,12 +4,16 @@
 package workload
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
@@ -60,6 +64,29 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 			}
 			if got := stored(); got != 1 {
 				t.Errorf("%d writes of the status in 10 s, want 1", got)
+			}
+		})
+	}
+}
+
+func TestErrorsAtTheEndOfTheProcessAreNotLogged(t *testing.T) {
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
+	for name, lines := range map[string]int{"running": 1, "ending": 0} {
+		t.Run(name, func(t *testing.T) {
+			logged := 0
+			logger := funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
+			ctx, cancel := context.WithCancel(log.IntoContext(t.Context(), logger))
+			defer cancel()
+			if name == "ending" {
+				cancel()
+			}
+			b := NewBase(Options{Metrics: noMetrics{}, Now: time.Now})
+			step := apply.Step{Errs: []error{errors.New("create pod set-a: context canceled")}}
+			if result, err := b.Finish(ctx, set, &workload.Actions{}, &step, &set.Status, &set.Status); err != nil || result.RequeueAfter == 0 {
+				t.Errorf("result %+v, %v, want a retry", result, err)
+			}
+			if logged != lines {
+				t.Errorf("%d lines in the log, want %d", logged, lines)
 			}
 		})
 	}
