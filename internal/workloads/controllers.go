@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -38,13 +37,16 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	if !withMarkers {
-		w.options.Logger.Info("Not watching PodProbeMarkers because the API server does not serve them: " +
-			"restart the program after their CRD has been installed")
-	}
 	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled)
 	if err != nil {
 		return err
+	}
+	if !withMarkers {
+		w.options.Logger.Info("Not watching PodProbeMarkers until their CRD is installed")
+		late := &markerWatch{mapper: mgr.GetRESTMapper(), informers: mgr.GetCache(), markers: stores.Markers, log: w.options.Logger}
+		if err := mgr.Add(late); err != nil {
+			return fmt.Errorf("add the watch of podprobemarkers: %w", err)
+		}
 	}
 	recorder, err := startup.AddRecorder(w.config, mgr, Name)
 	if err != nil {
@@ -108,14 +110,4 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, share
 		}
 	}
 	return nil
-}
-
-// servesMarkers reports whether the API server serves PodProbeMarkers, which are optional.
-func servesMarkers(mapper meta.RESTMapper) (bool, error) {
-	kind := v1alpha1.GroupVersion().WithKind("PodProbeMarker")
-	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err == nil || meta.IsNoMatchError(err) {
-		return err == nil, nil
-	}
-	return false, fmt.Errorf("discover podprobemarkers: %w", err)
 }

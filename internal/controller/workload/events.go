@@ -38,9 +38,7 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.source(b.enqueueAll),
-	}
-	if b.Stores.Markers != nil {
-		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(b.enqueueMarked)))
+		b.markerSource(informers),
 	}
 	return controller.Add(mgr, name, SubjectSet, r, concurrency, sources...)
 }

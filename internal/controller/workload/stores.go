@@ -25,9 +25,8 @@ type Stores struct {
 	Sets Store
 	// Pods have the indexers PodIndexers, Claims and Revisions have Indexers.
 	Pods, Claims, Revisions Store
-	// Markers are the PodProbeMarkers, indexed by namespace. It is nil if the API server does not
-	// serve them.
-	Markers Store
+	// Markers are the PodProbeMarkers, indexed by namespace.
+	Markers *Markers
 	// Nodes are the metadata of nodes, nil if the kind does not need them.
 	Nodes Store
 }
