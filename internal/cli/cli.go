@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/get"
 )
 
 // pluginName is the name under which kubectl runs the program as a plugin.
@@ -40,7 +41,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
-		newTopCommand(streams, version), newTimelineCommand(streams, version))
+		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version))
 	return root
 }
 

@@ -138,6 +138,7 @@ func TestRow(t *testing.T) {
 		"no permission, condition": {func(i *input) { i.pod.Condition(condition("True")); i.change = noReports }, conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition)},
 		"no permission, own mark":  {func(i *input) { ownCondition(i); i.change = noReports }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark)},
 		"no permission, label":     {func(i *input) { ownLabel(i); i.change = noReports }, both(func(r *probestate.Row) { r.State, r.Source = v1alpha1.ProbeFailed, probestate.SourceLabels }, noMark)},
+		"no permission, no marks":  {func(i *input) { i.marker = unconditional(); i.change = noReports }, problem("StateNotVisible", "only the report has the state, and the report could not be read")},
 		"foreign condition":        {func(i *input) { i.pod.Condition(condition("True")); withReports()(i) }, nil},
 		"marks until the report":   {func(i *input) { ownCondition(i); withReports()(i) }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark)},
 		"report before marks":      {ownLabel, both(reported, noMark)},

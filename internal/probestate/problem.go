@@ -39,6 +39,9 @@ const (
 	NotPlanned = "NotPlanned"
 	// PlanNotRunning means that the agent of the node does not run the current plan yet.
 	PlanNotRunning = "PlanNotRunning"
+	// StateNotVisible means that only the reports, which could not be read, have the state: the
+	// probe declares no condition, and the pod has none of its labels.
+	StateNotVisible = "StateNotVisible"
 )
 
 // waiting returns why no probe of the pod runs, or nil.
@@ -57,13 +60,17 @@ func waiting(pod *corev1.Pod) *Problem {
 	}
 }
 
-// problem returns why the probe has no state, or why its state may be outdated.
-func (r podRows) problem(probe plan.PlannedProbe) *Problem {
+// problem returns why the probe has no state, or why its state may be outdated. known is whether it
+// has one.
+func (r podRows) problem(probe plan.PlannedProbe, known bool) *Problem {
 	if r.waiting != nil {
 		return r.waiting
 	}
 	if e, found := r.errors[probe.ID]; found {
 		return &Problem{string(e.Reason), describe(e)}
+	}
+	if !known && r.in.ReportsUnread && probe.Source.PodConditionType == "" {
+		return &Problem{StateNotVisible, "only the report has the state, and the report could not be read"}
 	}
 	if r.in.PlansUnread || r.in.NodesUnread || r.in.Provided(r.pod.Place) {
 		return nil

@@ -88,7 +88,7 @@ func (r podRows) row(probe plan.PlannedProbe) Row {
 		}
 		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: text})
 	}
-	row.Problem = r.problem(probe)
+	row.Problem = r.problem(probe, row.State != "")
 	return row
 }
 

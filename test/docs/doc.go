@@ -17,8 +17,8 @@
 //
 // The commands of a document run in one bash process, in the root of the repository, so
 // variables are kept. The first command that fails ends the document. A read-only command
-// (kubectl get, describe, logs and events, curl) is repeated until its output matches, as a
-// reader would repeat it. A document must wait for anything else with kubectl wait.
+// (kubectl get, describe, logs and events, seamark get, curl) is repeated until its output matches,
+// as a reader would repeat it. A document must wait for anything else with kubectl wait.
 // Commands have
 //
 //   - a namespace per document, as the current namespace of kubectl;

@@ -97,6 +97,8 @@ func TestParseDocument(t *testing.T) {
 func TestReadOnlyCommands(t *testing.T) {
 	tests := map[string]bool{
 		"kubectl get pods":                            true,
+		"seamark -n games get":                        true,
+		"seamark init --label busy":                   false,
 		"kubectl -n x get pods | grep a":              true,
 		"kubectl --namespace=x logs deployment/a":     true,
 		"pod=$(kubectl get pods -o name | head -1)":   true,

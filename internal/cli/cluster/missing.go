@@ -152,9 +152,11 @@ func (s *Snapshot) Require(resources ...Resource) error {
 // Hint returns a sentence for standard error if states come from the marks of pods, because the
 // reports could not be read. It is empty otherwise.
 func (s *Snapshot) Hint() string {
-	for _, m := range s.Missing {
-		if m.Resource == Reports || m.Resource == Plans {
-			return fmt.Sprintf("%s: states come from the marks of pods; %s", m, m.Fix())
+	for _, resource := range []Resource{Reports, Plans} {
+		for _, m := range s.Missing {
+			if m.Resource == resource {
+				return fmt.Sprintf("%s: states come from the marks of pods; %s", m, m.Fix())
+			}
 		}
 	}
 	return ""

@@ -1,0 +1,139 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package get
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/probestate"
+)
+
+const (
+	// pending is shown if a probe has no result yet.
+	pending = "Pending"
+	// none is shown for a value that is not known.
+	none = "-"
+)
+
+// stateNames returns the allowed values of --state.
+func stateNames() []string {
+	return []string{"succeeded", "failed", "unknown", "pending"}
+}
+
+// stateOf returns the state as it is shown.
+func stateOf(row *probestate.Row) string {
+	switch {
+	case row.State != "":
+		return string(row.State)
+	case row.Problem != nil && row.Problem.Reason == probestate.StateNotVisible:
+		return none
+	default:
+		return pending
+	}
+}
+
+// filter returns the rows that the flags select.
+func (o *Options) filter(rows []probestate.Row) []probestate.Row {
+	marker, probe, isProbe := strings.Cut(o.Marker, "/")
+	return slices.DeleteFunc(rows, func(row probestate.Row) bool {
+		return marker != "" && row.Marker != marker || isProbe && row.Probe != probe ||
+			len(o.states) > 0 && !slices.Contains(o.states, strings.ToLower(stateOf(&row)))
+	})
+}
+
+// result returns what is printed. The rows are ordered.
+func result(rows []probestate.Row, allNamespaces bool, now time.Time) printing.Result {
+	columns := printing.Table(false, "Pod", "Probe", "Container", "State", "Since", "Message")
+	if allNamespaces {
+		columns = slices.Concat(printing.Table(false, "Namespace"), columns)
+	}
+	r := printing.Result{
+		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks")),
+		Object:  func() runtime.Object { return printing.NewList("ProbeStateList", rows) },
+		Colored: "State", Color: color,
+	}
+	for i := range rows {
+		cells := cellsOf(&rows[i], now)
+		if allNamespaces {
+			cells = append([]any{rows[i].Namespace}, cells...)
+		}
+		r.Rows = append(r.Rows, cells)
+		r.Names = append(r.Names, "pod/"+rows[i].Pod)
+	}
+	return r
+}
+
+func cellsOf(row *probestate.Row, now time.Time) []any {
+	var marks []string
+	for _, mark := range row.Marks {
+		marks = append(marks, mark.String())
+	}
+	return []any{
+		row.Pod, row.Marker + "/" + row.Probe, row.Container, stateOf(row), since(row.LastTransitionTime, now), message(row),
+		orNone(row.Node), since(row.LastProbeTime, now), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
+	}
+}
+
+func since(t metav1.Time, now time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(now.Sub(t.Time))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+// message returns the message of the probe in one line, and the problem if there is one.
+func message(row *probestate.Row) string {
+	text := strings.Join(strings.Fields(row.Message), " ")
+	switch {
+	case row.Problem == nil:
+		return orNone(text)
+	case text == "":
+		return row.Problem.Message
+	default:
+		return fmt.Sprintf("%s (%s)", text, row.Problem.Message)
+	}
+}
+
+func color(state string) lipgloss.Style {
+	style := lipgloss.NewStyle()
+	switch v1alpha1.ProbeState(state) {
+	case v1alpha1.ProbeSucceeded:
+		return style.Foreground(lipgloss.Green)
+	case v1alpha1.ProbeFailed:
+		return style.Foreground(lipgloss.Red)
+	case v1alpha1.ProbeUnknown:
+		return style.Foreground(lipgloss.Yellow)
+	default:
+		return style.Faint(true)
+	}
+}
+
+// warnings returns one warning per marker that has no effect, ordered by name.
+func warnings(states probestate.States) []string {
+	keys := slices.SortedFunc(maps.Keys(states.Invalid), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	var all []string
+	for _, key := range keys {
+		all = append(all, fmt.Sprintf("Warning: PodProbeMarker %s has no effect: %v", key, states.Invalid[key]))
+	}
+	return all
+}

@@ -1,0 +1,108 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+var blanks = regexp.MustCompile(` +`)
+
+// columns returns the lines of a table with single blanks and without durations.
+func columns(table, node string) []string {
+	table = strings.ReplaceAll(table, node, "NODE")
+	table = regexp.MustCompile(`\b\d+[smh]\b`).ReplaceAllString(table, "TIME")
+	return strings.Split(strings.TrimSpace(blanks.ReplaceAllString(table, " ")), "\n")
+}
+
+func TestGet(t *testing.T) {
+	w := newWorld(t)
+	header := "POD PROBE CONTAINER STATE SINCE MESSAGE NODE LAST PROBE SOURCE MARKS"
+	hint := "Hint: no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; ask for: "
+	for name, test := range map[string]struct {
+		args   []string
+		want   []string
+		stderr string
+		code   int
+	}{
+		"administrator": {[]string{"get", "-o", "wide"}, []string{
+			header,
+			"game-0 game/idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
+			"game-1 game/idle main Pending - - NODE - - -",
+		}, "", exit.OK},
+		"developer": {[]string{"get", "-o", "wide", "--as=" + developer}, []string{
+			header,
+			"game-0 game/idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle",
+			"game-1 game/idle main Pending - - NODE - - -",
+		}, hint, exit.OK},
+		"developer, one pod": {[]string{"get", "game-0", "--as=" + developer, "-o", "jsonpath={.items[*].state}"},
+			[]string{"Succeeded"}, hint, exit.OK},
+		"developer, misspelled pod": {[]string{"get", "gmae-0", "--as=" + developer}, []string{""},
+			`Error: pod "gmae-0" not found in namespace ` + w.namespace + `; did you mean "game-0"?`, exit.Failed},
+		"developer, misspelled marker": {[]string{"get", "-m", "gam", "--as=" + developer}, []string{""},
+			`Error: PodProbeMarker "gam" not found in namespace ` + w.namespace + `; did you mean "game"?`, exit.Failed},
+		"by node": {[]string{"get", "--node", w.node, "--state=succeeded", "-o", "name"}, []string{"pod/game-0"}, "", exit.OK},
+		"user without permissions": {[]string{"get", "--as=nobody"}, []string{""},
+			"Error: no permission to list podprobemarkers.apps.kruise.io in namespace " + w.namespace + "; ask for: kubectl create rolebinding", exit.Access},
+		"no API server":      {[]string{"get", "--server=https://127.0.0.1:1"}, []string{""}, "connection refused", exit.Access},
+		"unknown context":    {[]string{"get", "--context=none"}, []string{""}, `context "none" does not exist`, exit.Access},
+		"completion of pods": {[]string{"__complete", "get", "game-0", "game", "--as=" + developer}, nil, "", exit.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.args[0] == "__complete" {
+				w.complete(t)
+				return
+			}
+			stdout, stderr, code := w.run(t, test.args...)
+			if diff := cmp.Diff(test.want, columns(stdout, w.node)); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+			if code != test.code || !strings.Contains(stderr, test.stderr) || (test.stderr == "") != (stderr == "") {
+				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
+			}
+		})
+	}
+}
+
+// With -A, an administrator sees all namespaces, and a developer gets the permission that is missing.
+func TestGetInAllNamespaces(t *testing.T) {
+	first, second := newWorld(t), newWorld(t)
+	// An empty namespace is as none.
+	all := world{kubeconfig: first.kubeconfig}
+	stdout, stderr, code := all.run(t, "get", "-A", "-o", "jsonpath={range .items[*]}{.namespace}/{.pod} {.state}{'\\n'}{end}")
+	for _, w := range []world{first, second} {
+		if line := w.namespace + "/game-0 Succeeded\n" + w.namespace + "/game-1 \n"; !strings.Contains(stdout, line) || code != exit.OK {
+			t.Errorf("exit code %d, output %q and errors %q, want %q", code, stdout, stderr, line)
+		}
+	}
+	_, stderr, code = all.run(t, "get", "-A", "--as="+developer)
+	if want := "no permission to list pods in the cluster; use a namespace that you have access to (-n)"; code != exit.Access || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d and errors %q, want %q", code, stderr, want)
+	}
+}
+
+// complete checks what a shell completes for a developer.
+func (w world) complete(t *testing.T) {
+	t.Helper()
+	flags := []string{"--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace, "--as=" + developer}
+	for typed, want := range map[string][]string{
+		"game-0 game":  {"game-1"},
+		"--marker g":   {"game"},
+		"--state fai":  {"failed"},
+		"--state=un":   {"unknown"},
+		"--output js":  {"wide", "json", "yaml", "name", "jsonpath=", "go-template="},
+		"--node node-": nil,
+	} {
+		stdout := w.completions(t, append(flags, strings.Fields(typed)...))
+		if diff := cmp.Diff(want, stdout); diff != "" {
+			t.Errorf("completion of %q (-want +got):\n%s", typed, diff)
+		}
+	}
+}
