@@ -41,13 +41,11 @@ type Flags struct {
 	*genericclioptions.ConfigFlags
 	// AllNamespaces is -A. It is false unless AddAllNamespaces was called.
 	AllNamespaces bool
-
-	streams genericiooptions.IOStreams
 }
 
 // NewFlags returns the flags of one command. Warnings of the API server go to streams.ErrOut.
 func NewFlags(streams genericiooptions.IOStreams, version string) *Flags {
-	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), streams: streams}
+	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true)}
 	// The client does not use kubectl's cache.
 	f.CacheDir = nil
 	f.WrapConfigFn = func(config *rest.Config) *rest.Config {

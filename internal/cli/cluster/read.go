@@ -112,14 +112,15 @@ func newReading(reader client.Reader, query Query) *reading {
 	}
 }
 
-// each lists the objects in pages and calls take for each page.
+// each lists the objects in pages and calls take for each page. The caller adds to an error what was
+// listed.
 func each[L client.ObjectList](ctx context.Context, reader client.Reader, newList func() L, take func(L), which ...client.ListOption) error {
 	next := ""
 	for {
 		page := newList()
 		options := slices.Concat(which, []client.ListOption{client.Limit(pageSize), client.Continue(next)})
 		if err := reader.List(ctx, page, options...); err != nil {
-			return err //nolint:wrapcheck // the caller adds what was listed
+			return err
 		}
 		take(page)
 		if next = page.GetContinue(); next == "" {
@@ -200,7 +201,7 @@ func (r *reading) readNodesOfPods(ctx context.Context) error {
 	group.SetLimit(maxRequests)
 	if len(nodes) > maxSingleNodes {
 		r.listNodes(ctx, group)
-		return wait(group)
+		return group.Wait()
 	}
 	found := make(chan func(), 3*len(nodes))
 	for node := range nodes {
@@ -208,17 +209,12 @@ func (r *reading) readNodesOfPods(ctx context.Context) error {
 		group.Go(func() error { return r.getPlan(ctx, node, found) })
 		group.Go(func() error { return r.listReports(ctx, found, client.MatchingFields{gather.SliceNodeField: node}) })
 	}
-	err := wait(group)
+	err := group.Wait()
 	close(found)
 	for add := range found {
 		add()
 	}
 	return err
-}
-
-// wait returns the error of the group, which has an exit code already.
-func wait(group *errgroup.Group) error {
-	return group.Wait() //nolint:wrapcheck // see above
 }
 
 // getNode, getPlan and listReports send what adds the result to the snapshot, because several of
