@@ -5,9 +5,12 @@ package cli
 
 import (
 	"bytes"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -111,5 +114,72 @@ Checked 1 PodProbeMarkers, 2 CloneSets and 0 StatefulSets: 2 findings, of which 
 	}
 	if code := exit.Code(incomplete.verdict()); code != exit.Access {
 		t.Errorf("exit code %d if something could not be read, want %d", code, exit.Access)
+	}
+}
+
+// TestMigrateCheckOfFiles checks manifests from the standard input: documents, a list, and objects
+// that do not matter.
+func TestMigrateCheckOfFiles(t *testing.T) {
+	const manifests = `# A comment.
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps.kruise.io/v1alpha1
+  kind: PodProbeMarker
+  metadata: {namespace: game, name: m}
+  spec:
+    selector: {matchLabels: {app: server}}
+    probes:
+    - name: idle
+      containerName: server
+      probe: {exec: {command: [/idle]}, initialDelaySeconds: 1, periodSeconds: 1}
+      podConditionType: game.io/idle
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: built-in}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: game, name: s}
+spec:
+  serviceName: s
+  lifecycle: {preNormal: {finalizersHandler: [a/b]}}
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`
+	want := `blocks   StatefulSet game/s  spec.lifecycle.preNormal
+         OpenKruise: implements it
+         Seamark:    does not implement it
+         action:     use a readiness gate that a marker sets
+changes  PodProbeMarker game/m  spec.probes[0].probe
+         OpenKruise: runs unset failureThreshold: 1
+         Seamark:    runs unset failureThreshold: 3
+         action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
+Checked 1 PodProbeMarkers, 0 CloneSets and 1 StatefulSets: 2 findings, of which 1 block a migration.
+`
+	for name, test := range map[string]struct {
+		in       string
+		wantCode int
+		want     string
+	}{
+		"objects":  {manifests, exit.Failed, want},
+		"nothing":  {"---\n", exit.OK, "Checked 0 PodProbeMarkers, 0 CloneSets and 0 StatefulSets: 0 findings, of which 0 block a migration.\n"},
+		"not YAML": {"{", exit.Usage, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			o := &MigrateCheckOptions{
+				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(test.in), Out: &out, ErrOut: io.Discard},
+				Filenames: []string{"-"}, Output: textOutput,
+			}
+			if code := exit.Code(o.Run(t.Context())); code != test.wantCode {
+				t.Errorf("exit code %d, want %d", code, test.wantCode)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

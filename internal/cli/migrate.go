@@ -24,6 +24,9 @@ type MigrateCheckOptions struct {
 	genericiooptions.IOStreams
 	// Flags select the cluster, the user and the namespace.
 	Flags *cluster.Flags
+	// Filenames are files, folders, URLs, or "-" for the standard input, which are checked instead of
+	// the cluster.
+	Filenames []string
 	// Output is text, json or yaml.
 	Output string
 }
@@ -35,6 +38,8 @@ that Seamark does not serve, and other kinds of OpenKruise that are in use.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
+With --filename, it checks manifests and needs no cluster: it then knows nothing about pods, nodes
+and other kinds.
 
 Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
 something could not be read, or the cluster cannot be reached.`
@@ -43,7 +48,10 @@ const migrateCheckExample = `  # Check the whole cluster
   seamark migrate check
 
   # Check one namespace, with the permissions of its users
-  seamark migrate check -n game`
+  seamark migrate check -n game
+
+  # Check manifests without a cluster
+  seamark migrate check -f manifests/`
 
 func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	command := &cobra.Command{
@@ -72,29 +80,27 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 		},
 	}
 	o.Flags.AddTo(command)
+	command.Flags().StringArrayVarP(&o.Filenames, "filename", "f", nil,
+		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable)")
 	command.Flags().StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
 	cluster.CompleteValues(command, "output", reportOutputs())
 	return command
 }
 
-// Run reads the cluster and prints the findings.
+// Run reads the cluster or the files and prints the findings.
 func (o *MigrateCheckOptions) Run(ctx context.Context) error {
-	connection, err := o.Flags.Connect()
+	objects, unread, err := o.read(ctx)
 	if err != nil {
 		return err
-	}
-	// The namespace of the context says nothing about what is migrated.
-	objects, unread := gather.Read(ctx, connection.Client, *o.Flags.Namespace)
-	for _, each := range unread {
-		if !check.IsDenied(each.Err) {
-			return cluster.Unreachable(each.Err)
-		}
 	}
 	found, err := migrate.Check(ctx, objects)
 	if err != nil {
 		return exit.Failure(err)
 	}
-	report := migrateReport{Findings: slices.Concat([]migrate.Finding{}, found), Markers: len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets)}
+	report := migrateReport{
+		Findings: slices.Concat([]migrate.Finding{}, found),
+		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets),
+	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
 		fmt.Fprintf(o.ErrOut, "Warning: %v\n", each.Err)
@@ -103,6 +109,26 @@ func (o *MigrateCheckOptions) Run(ctx context.Context) error {
 		return exit.Failure(err)
 	}
 	return report.verdict()
+}
+
+// read returns the objects, and what could not be read because of missing permissions.
+func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gather.Unread, error) {
+	if len(o.Filenames) > 0 {
+		objects, err := clusterOfFiles(ctx, o.Filenames, o.In)
+		return objects, nil, err
+	}
+	connection, err := o.Flags.Connect()
+	if err != nil {
+		return migrate.Cluster{}, nil, err
+	}
+	// The namespace of the context says nothing about what is migrated.
+	objects, unread := gather.Read(ctx, connection.Client, *o.Flags.Namespace)
+	for _, each := range unread {
+		if !check.IsDenied(each.Err) {
+			return migrate.Cluster{}, nil, cluster.Unreachable(each.Err)
+		}
+	}
+	return objects, unread, nil
 }
 
 // migrateReport is the output for programs.

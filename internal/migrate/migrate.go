@@ -75,7 +75,8 @@ type Definition struct {
 
 // Cluster is what an OpenKruise cluster contains.
 type Cluster struct {
-	// Markers, CloneSets and StatefulSets are the objects in the versions that Seamark serves.
+	// Markers, CloneSets and StatefulSets are the objects. Those of a cluster are in the versions that
+	// Seamark serves.
 	Markers, CloneSets, StatefulSets []*unstructured.Unstructured
 	// Pods are the pods in the namespaces of the markers. They need labels, managedFields, the
 	// containers and the node.

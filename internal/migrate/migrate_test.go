@@ -150,6 +150,9 @@ spec:
   template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
 `,
 		},
+		"version that Seamark does not serve": {
+			cloneSets: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
+		},
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
 				{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}, Objects: true},

@@ -49,6 +49,13 @@ func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstruc
 	}
 	var found []Finding
 	for _, object := range k.objects {
+		if version := object.GroupVersionKind().Version; version != k.version {
+			f := findingOf(Blocks, object)
+			f.Field, f.OpenKruise, f.Seamark = "apiVersion", "serves "+version, "serves "+k.version+" only"
+			f.Action = "convert the manifest to " + k.version
+			found = append(found, f)
+			continue
+		}
 		for _, err := range refused(ctx, rules, object) {
 			f := findingOf(Blocks, object)
 			f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses it: "+describe(err)
