@@ -305,8 +305,11 @@ func (b *Builder) stamp(program Program, goMod []byte, flags string) (string, er
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// ownModules is the prefix of this repository's modules. No program is built from their code.
+const ownModules = "github.com/seamark-dev/seamark/"
+
 // pinned returns the part of go.mod that determines the code of a program: versions and replacements, but
-// not the list of tools.
+// not the list of tools and not this repository's modules.
 func pinned(goMod []byte) (string, error) {
 	parsed, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
@@ -314,9 +317,15 @@ func pinned(goMod []byte) (string, error) {
 	}
 	var lines []string
 	for _, require := range parsed.Require {
+		if strings.HasPrefix(require.Mod.Path, ownModules) {
+			continue
+		}
 		lines = append(lines, require.Mod.String())
 	}
 	for _, replace := range parsed.Replace {
+		if strings.HasPrefix(replace.Old.Path, ownModules) {
+			continue
+		}
 		lines = append(lines, replace.Old.String()+" => "+replace.New.String())
 	}
 	slices.Sort(lines)

@@ -107,6 +107,10 @@ func TestStamp(t *testing.T) {
 	if stamp(program, goMod+"\ntool example.org/a/cmd\n") != first {
 		t.Error("another tool changes the stamp")
 	}
+	own := "\nrequire github.com/seamark-dev/seamark/hack/a v0.0.0\nreplace github.com/seamark-dev/seamark/hack/a => ../a\n"
+	if stamp(program, goMod+own) != first {
+		t.Error("a module of this repository changes the stamp")
+	}
 	if stamp(program, strings.Replace(goMod, "v0.2.0", "v0.2.1", 1)) == first {
 		t.Error("another version does not change the stamp")
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seamark-dev/seamark/hack/cluster/image"
+	"github.com/seamark-dev/seamark/hack/image"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/build"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/cluster"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seamark-dev/seamark/hack/cluster/image"
+	"github.com/seamark-dev/seamark/hack/image"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/controlplane"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"

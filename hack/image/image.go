@@ -3,13 +3,14 @@
 
 // Package image builds container images from files, without a registry or a daemon.
 //
-// An image has one layer. Names are sorted, times are the epoch, and owners are root, so that the same files give
+// An image has one layer. Names are sorted, times are fixed, and owners are root, so that the same files give
 // the same digest on every machine.
 package image
 
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // File is an entry of the image's file system.
@@ -49,38 +51,58 @@ type Image struct {
 	Entrypoint, Cmd []string
 	// Env are `NAME=value` pairs.
 	Env []string
+	// Labels are the labels of the image.
+	Labels map[string]string
+	// Architecture is the architecture in Go's names, for example arm64. Empty means that of this machine.
+	Architecture string
+	// Created is the time of the image and of its files. Zero means the epoch for files, and none for the image.
+	Created time.Time
 	// Files are the files by absolute path. Missing parent folders are created, readable for everyone.
 	Files map[string]File
 }
 
-// Build builds the image for the architecture of this machine.
+// Build builds the image with the media types of Docker, which every version of containerd and Docker reads.
 func (i Image) Build() (v1.Image, error) {
+	built, err := i.build(types.DockerLayer)
+	if err != nil {
+		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
+	}
+	return built, nil
+}
+
+// BuildOCI builds the image with the media types of the OCI image specification.
+func (i Image) BuildOCI() (v1.Image, error) {
+	built, err := i.build(types.OCILayer)
+	if err != nil {
+		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
+	}
+	return mutate.ConfigMediaType(mutate.MediaType(built, types.OCIManifestSchema1), types.OCIConfigJSON), nil
+}
+
+func (i Image) build(layerType types.MediaType) (v1.Image, error) {
 	content, err := i.layer()
 	if err != nil {
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
-	})
+	}, tarball.WithMediaType(layerType), tarball.WithCompressedCaching)
 	if err != nil {
-		return nil, fmt.Errorf("build the layer of %s: %w", i.Name, err)
+		return nil, err
 	}
 	built, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
-		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
+		return nil, err
 	}
 	config, err := built.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
+		return nil, err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{User: i.User, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Env: i.Env}
-	built, err = mutate.ConfigFile(built, config)
-	if err != nil {
-		return nil, fmt.Errorf("build image %s: %w", i.Name, err)
-	}
-	return built, nil
+	config.OS, config.Architecture = "linux", cmp.Or(i.Architecture, runtime.GOARCH)
+	config.Created = v1.Time{Time: i.Created}
+	config.Config = v1.Config{User: i.User, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Env: i.Env, Labels: i.Labels}
+	return mutate.ConfigFile(built, config)
 }
 
 // Write builds the image and writes it to path as an archive that `docker load` and
@@ -112,7 +134,7 @@ func (i Image) Write(path string) (v1.Hash, error) {
 func (i Image) layer() ([]byte, error) {
 	files, err := withParents(i.Files)
 	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+		return nil, err
 	}
 	var paths []string
 	for file := range files {
@@ -122,14 +144,22 @@ func (i Image) layer() ([]byte, error) {
 	var out bytes.Buffer
 	writer := tar.NewWriter(&out)
 	for _, file := range paths {
-		if err := writeEntry(writer, strings.TrimPrefix(file, "/"), files[file]); err != nil {
-			return nil, fmt.Errorf("image %s: add %s: %w", i.Name, file, err)
+		if err := writeEntry(writer, strings.TrimPrefix(file, "/"), files[file], i.fileTime()); err != nil {
+			return nil, fmt.Errorf("add %s: %w", file, err)
 		}
 	}
 	if err := writer.Close(); err != nil {
-		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// fileTime returns the time of the files.
+func (i Image) fileTime() time.Time {
+	if i.Created.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return i.Created
 }
 
 // withParents adds missing parent folders of files.
@@ -149,9 +179,9 @@ func withParents(files map[string]File) (map[string]File, error) {
 	return all, nil
 }
 
-func writeEntry(writer *tar.Writer, name string, file File) error {
+func writeEntry(writer *tar.Writer, name string, file File, at time.Time) error {
 	header := &tar.Header{
-		Name: name, Mode: mode(file.Mode), ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
+		Name: name, Mode: mode(file.Mode), ModTime: at, Format: tar.FormatPAX,
 	}
 	switch file.Mode.Type() {
 	case fs.ModeDir:

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // entry has the fields of a file in a layer that tests compare.
@@ -132,6 +133,46 @@ func TestWrite(t *testing.T) {
 		t.Error(err)
 	} else if got, err := again.Digest(); err != nil || got != digest {
 		t.Errorf("digest %s, then %s, error %v", digest, got, err)
+	}
+}
+
+func TestBuildOCI(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	image := Image{
+		Name: "example.org/app:1", Architecture: "s390x", Labels: map[string]string{"a": "b"}, Created: created,
+		Files: map[string]File{"/app": {Mode: 0o755, Data: []byte("program")}},
+	}
+	built, err := image.BuildOCI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := built.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != "s390x" || !config.Created.Equal(created) || config.Config.Labels["a"] != "b" {
+		t.Errorf("config %+v", config)
+	}
+	manifest, err := built.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []types.MediaType{manifest.MediaType, manifest.Config.MediaType, manifest.Layers[0].MediaType}
+	want := []types.MediaType{types.OCIManifestSchema1, types.OCIConfigJSON, types.OCILayer}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	layers, err := built.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	if header, err := tar.NewReader(stream).Next(); err != nil || !header.ModTime.Equal(created) {
+		t.Errorf("header %+v, error %v", header, err)
 	}
 }
 
