@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -62,6 +63,8 @@ type LocalOptions struct {
 	expressions []until.Expression
 	terminal    bool
 	newRunner   func(local.Options) (runner, error)
+	// system is the operating system, in Go's names.
+	system string
 	// interrupts receives one signal per Ctrl-C.
 	interrupts chan os.Signal
 }
@@ -160,6 +163,7 @@ func (o *LocalOptions) Complete() error {
 		o.terminal = term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 	}
 	o.interrupts = make(chan os.Signal, 2)
+	o.system = runtime.GOOS
 	o.newRunner = func(options local.Options) (runner, error) { return local.New(options) }
 	return nil
 }
@@ -167,6 +171,10 @@ func (o *LocalOptions) Complete() error {
 // Validate checks the flags. The error names each invalid flag and the allowed values.
 func (o *LocalOptions) Validate(replicasGiven bool) error {
 	var errs []error
+	if o.system == "windows" {
+		// Without process groups, a run could not stop what the containers have started.
+		return errors.New("seamark local does not run on Windows: run it in the Windows Subsystem for Linux")
+	}
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
 		errs = append(errs, errors.New("--filename or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
 	}

@@ -288,3 +288,18 @@ func TestOutputErrorEndsTheRun(t *testing.T) {
 		}
 	})
 }
+
+func TestLocalRejectsWindows(t *testing.T) {
+	o := &LocalOptions{Filenames: []string{"-"}, Replicas: -1}
+	if err := o.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	o.system = "windows"
+	if err := o.Validate(false); err == nil || !strings.Contains(err.Error(), "does not run on Windows") {
+		t.Errorf("error %v", err)
+	}
+	o.system = "darwin"
+	if err := o.Validate(false); err != nil {
+		t.Error(err)
+	}
+}
