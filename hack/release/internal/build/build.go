@@ -1,0 +1,143 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package build builds all artifacts of a release from a commit.
+//
+// Every file depends only on the commit, the options and the version of Go that go.mod names: times are that of the
+// commit, lists are sorted, and programs contain no paths.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/seamark-dev/seamark/hack/release/internal/changelog"
+	"github.com/seamark-dev/seamark/hack/release/internal/krew"
+	"github.com/seamark-dev/seamark/hack/release/internal/version"
+)
+
+// repository is the URL of the source code.
+const repository = "https://github.com/seamark-dev/seamark"
+
+// Options are the options of Run. All are required.
+type Options struct {
+	// Version is the version of the release, such as v0.2.0.
+	Version string
+	// Source is the root of the repository.
+	Source string
+	// Out is the folder for the artifacts. It is replaced when all of them are complete.
+	Out string
+	// Registry is the registry and path of the images and the chart, for example docker.io/seamark.
+	Registry string
+	// URL is the URL of the folder that users download the files from.
+	URL string
+	// Helm is the path of helm.
+	Helm string
+	// Progress receives one line per step.
+	Progress io.Writer
+}
+
+// run is a build. Each step reads what the earlier steps have set.
+type run struct {
+	Options
+	version version.Version
+	commit  version.Commit
+	// toolchain is the version of Go, such as go1.26.8.
+	toolchain string
+	// out is the folder that becomes Out, and work one for other files.
+	out, work string
+	// digests are the digests of the images by component, and of the chart.
+	digests map[string]string
+	plugins []krew.Archive
+}
+
+// Run builds all artifacts.
+func Run(ctx context.Context, o Options) (err error) {
+	r, err := o.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	r.work, err = os.MkdirTemp("", "seamark-release-")
+	if err != nil {
+		return fmt.Errorf("create a folder for the build: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
+	// A build that fails leaves the artifacts of the last one.
+	r.out = r.Out + ".new"
+	if err := errors.Join(os.RemoveAll(r.out), os.MkdirAll(r.out, 0o755)); err != nil {
+		return fmt.Errorf("create the folder of the artifacts: %w", err)
+	}
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"changelog.md", r.changelog},
+		{"programs", r.programs},
+		{"images", r.images},
+		{"chart", r.chart},
+		{"install.yaml", r.manifests},
+		{"archives", r.archives},
+		{"SBOMs", r.bills},
+		{"provenance and checksums", r.seal},
+	} {
+		_, _ = fmt.Fprintf(o.Progress, "release %s: %s\n", r.version, step.name)
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("release %s: %w", r.version, err)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(r.Out), os.Rename(r.out, r.Out)); err != nil {
+		return fmt.Errorf("replace the folder of the artifacts: %w", err)
+	}
+	return nil
+}
+
+// prepare checks the options.
+func (o Options) prepare(ctx context.Context) (*run, error) {
+	parsed, err := version.Parse(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := name.NewRepository(o.Registry + "/seamark"); err != nil || strings.HasSuffix(o.Registry, "/") {
+		return nil, fmt.Errorf("registry: %q is invalid: must be a registry and a path, such as docker.io/seamark", o.Registry)
+	}
+	if parsed, err := url.Parse(o.URL); err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return nil, fmt.Errorf("url: %q is invalid: must be an HTTP or HTTPS URL", o.URL)
+	}
+	commit, err := version.Head(ctx, o.Source, parsed)
+	if err != nil {
+		return nil, err
+	}
+	toolchain, err := toolchainOf(filepath.Join(o.Source, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	return &run{Options: o, version: parsed, commit: commit, toolchain: toolchain, digests: map[string]string{}}, nil
+}
+
+func (r *run) changelog(context.Context) error {
+	text, err := os.ReadFile(filepath.Join(r.Source, "CHANGELOG.md"))
+	if err != nil {
+		return fmt.Errorf("read the changelog: %w", err)
+	}
+	section, err := changelog.Section(string(text), r.version, repository)
+	if err != nil {
+		return err
+	}
+	return r.write("changelog.md", []byte(section+"\n"))
+}
+
+// write writes an artifact.
+func (r *run) write(name string, content []byte) error {
+	if err := os.WriteFile(filepath.Join(r.out, name), content, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
