@@ -45,12 +45,13 @@ func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.Pod
 	}
 }
 
-// newProbe returns a probe of the container main with a period of one second and thresholds of one.
+// newProbe returns a probe of the container main with a period of one second and thresholds of one. A
+// timeout on a busy machine would be a correct result, so the timeout is long.
 func newProbe(name string, handler corev1.ProbeHandler, options ...func(*appsv1alpha1.PodContainerProbe)) appsv1alpha1.PodContainerProbe {
 	probe := appsv1alpha1.PodContainerProbe{
 		Name: name, ContainerName: "main",
 		Probe: appsv1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
-			ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 1, SuccessThreshold: 1,
+			ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 1, SuccessThreshold: 1,
 		}},
 	}
 	for _, option := range options {
