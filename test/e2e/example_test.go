@@ -20,6 +20,7 @@ import (
 
 // TestGameServerExample applies the manifests of examples/game-server as the README describes.
 func TestGameServerExample(t *testing.T) {
+	t.Parallel()
 	s := newSuite(t)
 	dir, err := filepath.Abs("../../examples/game-server")
 	cluster.Must(t, err)

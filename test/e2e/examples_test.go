@@ -40,6 +40,7 @@ func all(wants ...expectation) expectation {
 // TestExamples checks that the examples behave in a cluster as with `seamark local`: some pod
 // meets each expectation at some time.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	cases := map[string][]expectation{
 		"first-marker": {hasCondition("example.com/busy", corev1.ConditionFalse)},
 		"primary-secondary": {
