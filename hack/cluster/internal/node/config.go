@@ -173,6 +173,9 @@ func kubeletConfig(n Node) ([]byte, error) {
 		EventRecordQPS:            ptr.To[int32](0),
 		ContainerLogMaxSize:       "2Mi",
 		ContainerLogMaxFiles:      ptr.To[int32](2),
+		// Tests end containers often. Before Kubernetes 1.35, the feature gate is disabled by default.
+		CrashLoopBackOff: kubeletv1beta1.CrashLoopBackOffConfig{MaxContainerRestartPeriod: ptr.To(seconds(5))},
+		FeatureGates:     map[string]bool{"KubeletCrashLoopBackOffMax": true},
 		// Images come from files and cannot be pulled again. The disk is shared with the whole machine.
 		ImageGCHighThresholdPercent: ptr.To[int32](100),
 		ImageGCLowThresholdPercent:  ptr.To[int32](99),

@@ -62,11 +62,12 @@ func TestKubeletConfig(t *testing.T) {
 		"disk":         config.EvictionHard["nodefs.available"],
 		"image":        config.EvictionHard["imagefs.available"],
 		"status every": config.NodeStatusUpdateFrequency.Duration,
+		"restart":      config.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
 	}
 	want := map[string]any{
 		"address": "10.231.0.102", "cgroup root": "/seamark/nodes/node-2", "driver": "cgroupfs", "fail on v1": false,
 		"runtime": "unix:///c/nodes/node-2/containerd.sock", "anonymous": false, "disk": "0%", "image": "0%",
-		"status every": 4 * time.Second,
+		"status every": 4 * time.Second, "restart": 5 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
