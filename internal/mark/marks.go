@@ -122,6 +122,22 @@ func (m Marks) Names(kind Kind) []string {
 	return names
 }
 
+// Differences returns the keys that are not among the owned marks or have another value there, and
+// the owned keys that are not desired, each ordered by kind and name.
+func Differences(owned, desired Marks) (set, removed []Key) {
+	for _, key := range desired.Keys() {
+		if value, found := owned[key]; !found || !value.equal(desired[key]) {
+			set = append(set, key)
+		}
+	}
+	for _, key := range owned.Keys() {
+		if !desired.Has(key) {
+			removed = append(removed, key)
+		}
+	}
+	return set, removed
+}
+
 // Only returns the marks whose keys are in the set.
 func (m Marks) Only(keys sets.Set[Key]) Marks {
 	kept := make(Marks)

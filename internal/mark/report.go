@@ -38,15 +38,7 @@ func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
 // Of returns the part of the report that is about the pod with the UID. It omits states whose
 // name is not that of a probe.
 func (r NodeReport) Of(pod types.UID) PodReport {
-	// A pod on a full node is found among more than a hundred, so that nothing is allocated for
-	// the others.
-	var found entry
-	known := false
-	for uid, e := range r.entries {
-		if uid == string(pod) && (!known || e.precedes(found)) {
-			found, known = e, true
-		}
-	}
+	found, known := r.entry(pod)
 	if !known {
 		return PodReport{Reported: r.InStatus()}
 	}
@@ -57,6 +49,24 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 		}
 	}
 	return report
+}
+
+// Errors returns the errors that are reported for the probes of the pod with the UID, in the entry
+// whose states take effect.
+func (r NodeReport) Errors(pod types.UID) []v1alpha1.ContainerProbeError {
+	found, _ := r.entry(pod)
+	return found.errors
+}
+
+// entry returns the entry of the pod that takes effect. A pod on a full node is found among more
+// than a hundred, so nothing is allocated for the others.
+func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
+	for uid, e := range r.entries {
+		if uid == string(pod) && (!known || e.precedes(found)) {
+			found, known = e, true
+		}
+	}
+	return found, known
 }
 
 // States returns the reported states by the UID of the pod.
@@ -77,6 +87,7 @@ func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
 // entry is what one object reports about a pod.
 type entry struct {
 	states []v1alpha1.ContainerProbeState
+	errors []v1alpha1.ContainerProbeError
 	// slice is the name of the ProbeReport. It is empty if the entry is in the status.
 	slice string
 }
@@ -87,7 +98,7 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 	if !r.InStatus() {
 		for _, slice := range r.Slices {
 			for j := range slice.Pods {
-				if pod := &slice.Pods[j]; !yield(pod.UID, entry{states: pod.Probes, slice: slice.Name}) {
+				if pod := &slice.Pods[j]; !yield(pod.UID, entry{states: pod.Probes, errors: pod.Errors, slice: slice.Name}) {
 					return
 				}
 			}
@@ -98,7 +109,7 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 	}
 	for i := range r.Plan.Status.PodProbeStatuses {
 		pod := &r.Plan.Status.PodProbeStatuses[i]
-		if !yield(pod.UID, entry{states: pod.ProbeStates}) {
+		if !yield(pod.UID, entry{states: pod.ProbeStates, errors: pod.ProbeErrors}) {
 			return
 		}
 	}

@@ -166,3 +166,16 @@ func (m *Marker) Selects(pod *corev1.Pod) bool {
 func (m *Marker) Matches(pod *corev1.Pod) bool {
 	return m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
 }
+
+// Unmet returns the requirements of the marker's selector that the labels do not meet, ordered by
+// key. They are none if the selector matches.
+func (m *Marker) Unmet(of map[string]string) []labels.Requirement {
+	requirements, _ := m.selector.Requirements()
+	return slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool { return r.Matches(labels.Set(of)) })
+}
+
+// Requirements returns all requirements of the marker's selector, ordered by key.
+func (m *Marker) Requirements() []labels.Requirement {
+	requirements, _ := m.selector.Requirements()
+	return slices.Clone(requirements)
+}

@@ -165,6 +165,13 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return planned
 }
 
+// AwaitsAddress reports whether the pod is not in the plan of its node yet, with any of the planned
+// probes, because one of them is a network probe and the pod has no address.
+func AwaitsAddress(pod *corev1.Pod, probes []PlannedProbe) bool {
+	_, found := address(pod, probes)
+	return !found
+}
+
 // address returns the address that the probes need, which is empty if they need none. It returns
 // false if the pod must not be planned until it has one.
 func address(pod *corev1.Pod, probes []PlannedProbe) (string, bool) {

@@ -10,13 +10,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Eligible reports whether the pod may be probed: it is bound to a node, it is not ending, and
-// its init containers have completed once. They run again when the node reboots or the sandbox is
-// replaced; the pod stays in the plan meanwhile, so that its marks follow its containers as those
-// of a pod without init containers do.
-func Eligible(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && !Ending(pod) && (Initialized(pod) || HasRun(pod))
+// Obstacle is why a pod may not be probed.
+type Obstacle string
+
+// The obstacles, in the order in which ObstacleOf looks for them.
+const (
+	// Terminating means that the pod is being deleted.
+	Terminating Obstacle = "Terminating"
+	// Ended means that the pod has succeeded or failed.
+	Ended Obstacle = "Ended"
+	// NotBound means that the pod is not bound to a node.
+	NotBound Obstacle = "NotBound"
+	// NotInitialized means that the init containers have not completed and no container has run.
+	NotInitialized Obstacle = "NotInitialized"
+)
+
+// ObstacleOf returns the first reason why the pod may not be probed, or an empty Obstacle if it may.
+// Init containers run again when the node reboots or the sandbox is replaced; the pod stays in the
+// plan meanwhile, so that its marks follow its containers as those of a pod without init containers
+// do.
+func ObstacleOf(pod *corev1.Pod) Obstacle {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return Terminating
+	case Ending(pod):
+		return Ended
+	case pod.Spec.NodeName == "":
+		return NotBound
+	case !Initialized(pod) && !HasRun(pod):
+		return NotInitialized
+	default:
+		return ""
+	}
 }
+
+// Eligible reports whether the pod may be probed: it is bound to a node, it is not ending, and
+// its init containers have completed once.
+func Eligible(pod *corev1.Pod) bool { return ObstacleOf(pod) == "" }
 
 // Ending reports whether the pod is terminating or has ended. An ending pod is removed from
 // the plan and keeps its marks.

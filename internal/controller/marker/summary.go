@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // Reasons of the conditions.
@@ -215,32 +215,12 @@ func message[T interface {
 
 // String describes the problem without the affected pods.
 func (p problem) String() string {
-	switch p.reason {
-	case plan.ContainerNotFound:
-		return fmt.Sprintf("Probe %q: container %q not found", p.probe, p.container)
-	case plan.PortNotFound:
-		return fmt.Sprintf("Probe %q: container %q has no port %q", p.probe, p.container, p.port)
-	case plan.NodePlanFull:
-		return fmt.Sprintf("Probe %q: not run, because the markers of the namespace exceed its share of the node's plan", p.probe)
-	case serverless.ConditionTypeMissing:
-		return fmt.Sprintf("Probe %q: podConditionType is required for pods on virtual nodes", p.probe)
-	case serverless.ConditionTypeTaken:
-		return fmt.Sprintf("Probe %q: podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same", p.probe)
-	case plan.TimeoutTooLong:
-		return fmt.Sprintf("Probe %q: timeoutSeconds must be at most %d", p.probe, v1alpha1.MaxTimeoutSeconds)
-	case plan.Reason(v1alpha1.ProbeCannotRun):
-		return fmt.Sprintf("Probe %q: cannot be run", p.probe)
-	case plan.Reason(v1alpha1.ProbeNotEnded):
-		return fmt.Sprintf("Probe %q: the runtime has not ended an earlier run", p.probe)
-	case plan.Reason(v1alpha1.ProbeWaitingForSlot):
-		return fmt.Sprintf("Probe %q: waits for an exec slot of the node", p.probe)
-	default:
-		return fmt.Sprintf("Probe %q: exactly one handler is required", p.probe)
-	}
+	return view.ProblemText(plan.Problem{
+		ID: probeid.ID{Probe: p.probe}, Container: p.container, Port: p.port, Reason: p.reason,
+	})
 }
 
 // String describes the conflict without the affected pods.
 func (c conflict) String() string {
-	return fmt.Sprintf("Probe %q: %s %q is set by probe %q of marker %q",
-		c.loser, c.key.Kind, c.key.Name, c.winner.Probe, c.winner.Marker)
+	return view.ConflictText(mark.Conflict{Key: c.key, Winner: c.winner, Loser: probeid.ID{Probe: c.loser}})
 }

@@ -41,16 +41,7 @@ func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(
 
 // differences returns the marks to set and to remove, ordered by kind and name.
 func (c change) differences() (set, removed []mark.Key) {
-	for _, key := range c.desired.Keys() {
-		if only := sets.New(key); !c.desired.Only(only).Equal(c.owned.Only(only)) {
-			set = append(set, key)
-		}
-	}
-	for _, key := range c.owned.Keys() {
-		if !c.desired.Has(key) {
-			removed = append(removed, key)
-		}
-	}
+	set, removed = mark.Differences(c.owned, c.desired)
 	return set, append(removed, c.leftover...)
 }
 

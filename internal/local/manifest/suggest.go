@@ -5,10 +5,14 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // withSuggestion appends the field that was probably meant to the error for an unknown field
@@ -35,15 +39,7 @@ func suggestion(path string, t reflect.Type) string {
 		}
 		t = next
 	}
-	wrong, best := steps[len(steps)-1], ""
-	least := max(len(wrong)/3, 1) + 1
-	for name := range fieldsOf(t) {
-		d := distance(strings.ToLower(wrong), strings.ToLower(name))
-		if d < least || d == least && best != "" && name < best {
-			least, best = d, name
-		}
-	}
-	return best
+	return text.Closest(steps[len(steps)-1], slices.Sorted(maps.Keys(fieldsOf(t))))
 }
 
 // fieldsOf returns the types of the fields of a struct, by their JSON names.
@@ -68,27 +64,6 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return fields
-}
-
-// distance returns the number of characters to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // shiftLines adds a number to the line numbers in the error of a YAML parser.
