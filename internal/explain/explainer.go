@@ -1,0 +1,181 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/view"
+)
+
+// settle is how long the manager or an agent may take to handle a change. Until then it is not a
+// problem that it has not. The agent reports its plan after ten seconds at the latest.
+const settle = 15 * time.Second
+
+// explainer collects the steps.
+type explainer struct {
+	in    Input
+	steps []Step
+	// compiled are the valid markers of the namespace, and invalid the errors of the others.
+	compiled []*plan.Marker
+	invalid  map[string]error
+	obstacle plan.Obstacle
+
+	// options are the settings of the manager, as far as the objects show them.
+	options view.Options
+	// view is what the manager computes. guessed is whether its states are taken from the
+	// conditions of the pod, because the reports could not be read.
+	view    view.Pod
+	guessed bool
+	errors  []v1alpha1.ContainerProbeError
+	// desired are the marks that the pod should have, and owned those of Seamark that it has.
+	desired, owned mark.Marks
+	// planned are the wire names of the probes in the plan of the node. It is nil if unknown.
+	planned map[string]bool
+}
+
+// add adds a step.
+func (e *explainer) add(step Step) { e.steps = append(e.steps, step) }
+
+// problem adds a Problem.
+func (e *explainer) problem(title, text, next string, evidence ...string) {
+	e.add(Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence})
+}
+
+// late adds a Problem, or that the pod is waiting if the cause may be a change at the given time.
+func (e *explainer) late(changed time.Time, title, text, next string, evidence ...string) {
+	step := Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence}
+	if e.in.Now.Sub(changed) < settle {
+		step.Verdict, step.Next = Waiting, e.again()
+	}
+	e.add(step)
+}
+
+// unread adds an Unknown if the source could not be read.
+func (e *explainer) unread(source Source, title, what string) bool {
+	u, found := e.in.Unread[source]
+	if !found {
+		return false
+	}
+	if u.NotServed {
+		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", u.Check, u.Reason)
+		return true
+	}
+	e.add(Step{Title: title, Verdict: Unknown, Text: what + " cannot be read: " + u.Reason, Next: u.Check})
+	return true
+}
+
+// first returns the first step with the verdict, or nil. Of the steps with the verdict Info, only
+// those with a command count.
+func (e *explainer) first(verdict Verdict) *Step {
+	i := slices.IndexFunc(e.steps, func(s Step) bool { return s.Verdict == verdict && (verdict != Info || s.Next != "") })
+	if i < 0 {
+		return nil
+	}
+	return &e.steps[i]
+}
+
+// shown reports whether the steps of the marker are requested.
+func (e *explainer) shown(marker string) bool { return e.in.Marker == "" || e.in.Marker == marker }
+
+// age returns how long ago something was, such as 5s.
+func (e *explainer) age(at time.Time) string { return duration.HumanDuration(max(0, e.in.Now.Sub(at))) }
+
+// kubectl returns a command in the namespace of the pod.
+func (e *explainer) kubectl(format string, args ...any) string {
+	return "kubectl -n " + e.in.Namespace + " " + fmt.Sprintf(format, args...)
+}
+
+// system returns a command in the namespace of the managers and agents.
+func (e *explainer) system(format string, args ...any) string {
+	return "kubectl -n " + e.in.SystemNamespace + " " + fmt.Sprintf(format, args...)
+}
+
+// again returns the command that explains the pod later.
+func (e *explainer) again() string {
+	command := fmt.Sprintf("seamark explain %s -n %s", e.in.Name, e.in.Namespace)
+	if e.in.Marker != "" {
+		command += " -m " + e.in.Marker
+	}
+	return command
+}
+
+// managerLogs returns the command that shows why the manager does not do something.
+func (e *explainer) managerLogs() string {
+	return e.system("logs -l app.kubernetes.io/component=manager --tail=50")
+}
+
+// agentLogs returns the command that shows why the agent of the node does not do something.
+func (e *explainer) agentLogs() string {
+	if e.in.Agent != nil {
+		return e.system("logs %s --tail=50", e.in.Agent.Name)
+	}
+	return e.system("get pods -l app.kubernetes.io/component=agent --field-selector spec.nodeName=%s", e.in.Pod.Spec.NodeName)
+}
+
+// edited returns when the object was created, last changed except for its status, or deleted.
+func edited(object metav1.Object) time.Time {
+	last := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if deleted := object.GetDeletionTimestamp(); deleted != nil && deleted.After(last) {
+		last = deleted.Time
+	}
+	return last
+}
+
+// changed returns when the plan of the pod last had to change.
+func (e *explainer) changed() time.Time {
+	last := edited(e.in.Pod)
+	for _, c := range e.in.Pod.Status.Conditions {
+		if (c.Type == corev1.PodInitialized || c.Type == corev1.PodScheduled) && c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	for _, marker := range e.in.Markers {
+		if at := edited(marker); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// upper returns the verdict with a capital letter.
+func upper(verdict Verdict) Verdict {
+	return Verdict(strings.ToUpper(string(verdict[:1]))) + verdict[1:]
+}
+
+// list joins words with commas, and returns none if there are none.
+func list(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}
+
+// quoted joins the words of a command for a shell.
+func quoted(words []string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,"
+	all := make([]string, 0, len(words))
+	for _, word := range words {
+		if word == "" || strings.Trim(word, plain) != "" {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,227 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+// maxOthers is the maximum number of markers that do not match that are shown.
+const maxOthers = 5
+
+// markers adds a step for each marker. It returns false if none applies to the pod.
+func (e *explainer) markers() bool {
+	if e.unread(SourceMarkers, "Markers", "the markers of namespace "+e.in.Namespace) {
+		return false
+	}
+	if e.in.Marker != "" && !slices.ContainsFunc(e.in.Markers, func(m *v1alpha1.PodProbeMarker) bool { return m.Name == e.in.Marker }) {
+		e.unknownMarker()
+		return false
+	}
+	var others []other
+	matched := 0
+	for _, m := range sorted(e.in.Markers) {
+		compiled, err := plan.Compile(m)
+		switch {
+		case err != nil:
+			e.invalid[m.Name] = err
+			if e.shown(m.Name) && selects(m, e.in.Pod.Labels) {
+				matched++
+				e.problem("Marker "+m.Name, "it has no effect, because it is invalid: "+err.Error(), e.kubectl("edit podprobemarker %s", m.Name))
+			}
+			continue
+		case e.shown(m.Name) && compiled.Matches(e.in.Pod):
+			matched++
+			e.marker(m, compiled)
+		case e.shown(m.Name):
+			others = append(others, e.compare(compiled))
+		}
+		e.compiled = append(e.compiled, compiled)
+	}
+	e.others(others, matched)
+	return matched > 0 || e.hasMarks()
+}
+
+// hasMarks reports whether the pod has marks without a marker, which the next steps explain.
+func (e *explainer) hasMarks() bool {
+	for _, entry := range e.in.Pod.ManagedFields {
+		if entry.Manager == v1alpha1.FieldManager {
+			return true
+		}
+	}
+	return false
+}
+
+func sorted(markers []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
+	return slices.SortedFunc(slices.Values(markers), func(a, b *v1alpha1.PodProbeMarker) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// selects reports whether the selector of a marker that may be invalid selects the labels, or is
+// invalid itself.
+func selects(m *v1alpha1.PodProbeMarker, of map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(m.Spec.Selector)
+	return err != nil || m.Spec.Selector == nil || selector.Matches(labels.Set(of))
+}
+
+func (e *explainer) unknownMarker() {
+	var names []string
+	for _, m := range sorted(e.in.Markers) {
+		names = append(names, m.Name)
+	}
+	e.problem("Marker "+e.in.Marker, fmt.Sprintf("namespace %s has no such marker", e.in.Namespace), e.kubectl("get podprobemarkers"),
+		"markers of the namespace: "+list(names)+similar(e.in.Marker, names))
+}
+
+// marker adds the step about a marker that matches.
+func (e *explainer) marker(m *v1alpha1.PodProbeMarker, compiled *plan.Marker) {
+	title, describe := "Marker "+m.Name, e.kubectl("describe podprobemarker %s", m.Name)
+	var evidence []string
+	blocked := false
+	for _, c := range m.Status.Conditions {
+		if c.Status == metav1.ConditionFalse {
+			evidence = append(evidence, fmt.Sprintf("its condition %s is False (%s): %s", c.Type, c.Reason, c.Message))
+			blocked = blocked || c.Type == v1alpha1.ConditionMarksRemoved
+		}
+	}
+	switch {
+	case compiled.Deleting:
+		what := fmt.Sprintf("it has been deleting for %s: its probes are not planned any more, and its marks are removed", e.age(m.DeletionTimestamp.Time))
+		if blocked {
+			what += ", but the removal makes no progress"
+		} else if len(m.Finalizers) > 0 {
+			evidence = append(evidence, "it waits for its finalizers: "+list(m.Finalizers))
+		}
+		if !blocked && e.in.Marker == "" && e.followed() {
+			e.add(Step{Title: title, Verdict: Info, Text: what, Evidence: evidence})
+			break
+		}
+		e.problem(title, what, describe, evidence...)
+	case !slices.Contains(m.Finalizers, v1alpha1.PodProbeMarkerFinalizer):
+		e.late(edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
+			append(evidence, "it does not have the finalizer "+v1alpha1.PodProbeMarkerFinalizer)...)
+	case m.Status.ObservedGeneration < m.Generation:
+		e.late(edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
+			append(evidence, fmt.Sprintf("its generation is %d, and its status is that of generation %d", m.Generation, m.Status.ObservedGeneration))...)
+	default:
+		e.add(Step{Title: title, Verdict: OK, Text: "it matches: " + requirements(compiled.Requirements()), Evidence: evidence})
+	}
+}
+
+// followed reports whether a marker that is not being deleted selects the pod.
+func (e *explainer) followed() bool {
+	return slices.ContainsFunc(e.in.Markers, func(m *v1alpha1.PodProbeMarker) bool {
+		compiled, err := plan.Compile(m)
+		return err == nil && compiled.Selects(e.in.Pod)
+	})
+}
+
+func requirements(all []labels.Requirement) string {
+	texts := make([]string, 0, len(all))
+	for _, r := range all {
+		texts = append(texts, r.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// other is a marker that does not match.
+type other struct {
+	name string
+	// unmet are the requirements that the pod does not meet, as text. near is how many of them are
+	// similar to what the pod has.
+	unmet []string
+	near  int
+}
+
+// compare returns how a marker differs from the labels of the pod.
+func (e *explainer) compare(m *plan.Marker) other {
+	o := other{name: m.Name}
+	have := e.in.Pod.Labels
+	for _, r := range m.Unmet(have) {
+		value, found := have[r.Key()]
+		difference := fmt.Sprintf("it requires %s, and the pod has ", r.String())
+		if found {
+			difference += fmt.Sprintf("%s=%s", r.Key(), value)
+			if text.Closest(value, r.ValuesUnsorted()) != "" {
+				o.near++
+				difference += ", which is similar"
+			}
+		} else {
+			meant := similar(r.Key(), slices.Sorted(maps.Keys(have)))
+			if meant != "" {
+				o.near++
+			}
+			difference += fmt.Sprintf("no label %s%s", r.Key(), meant)
+		}
+		o.unmet = append(o.unmet, difference)
+	}
+	return o
+}
+
+// similar returns which of the candidates may have been meant, for a line of evidence.
+func similar(word string, candidates []string) string {
+	if closest := text.Closest(word, candidates); closest != "" && closest != word {
+		return fmt.Sprintf(" (did you mean %s?)", closest)
+	}
+	return ""
+}
+
+// others adds the steps about markers that do not match, the closest first. If none matches, that
+// is a problem.
+func (e *explainer) others(others []other, matched int) {
+	slices.SortStableFunc(others, func(a, b other) int {
+		return cmp.Or(len(a.unmet)-len(b.unmet), min(b.near, 1)-min(a.near, 1), strings.Compare(a.name, b.name))
+	})
+	if matched == 0 && len(others) == 0 && len(e.invalid) == 0 {
+		e.nowhere()
+		return
+	}
+	for i, o := range others {
+		if i == maxOthers {
+			e.add(Step{Title: "Markers", Verdict: Info, Text: fmt.Sprintf("%d more do not match", len(others)-i)})
+			break
+		}
+		title, what := "Marker "+o.name, "it does not match: "+o.unmet[0]
+		if matched == 0 && i == 0 {
+			what = "no marker matches the pod, and this one is the closest: " + o.unmet[0]
+			if e.in.Marker != "" {
+				what = "it does not match: " + o.unmet[0]
+			}
+			evidence := append(slices.Clone(o.unmet[1:]), "the selector of a marker is immutable: correct the labels in the pod template, "+
+				"or delete the marker and create another one")
+			e.problem(title, what, e.kubectl("get podprobemarker %s -o yaml", o.name), evidence...)
+			continue
+		}
+		e.add(Step{Title: title, Verdict: Info, Text: what, Evidence: o.unmet[1:]})
+	}
+}
+
+// nowhere adds the problem that the namespace has no marker.
+func (e *explainer) nowhere() {
+	what := fmt.Sprintf("namespace %s has no marker: a marker selects only pods of its own namespace", e.in.Namespace)
+	var found []string
+	for _, m := range e.in.Elsewhere {
+		if m.Namespace != e.in.Namespace && m.Spec.Selector != nil && selects(m, e.in.Pod.Labels) {
+			found = append(found, m.Namespace+"/"+m.Name)
+		}
+	}
+	if len(found) == 0 {
+		e.problem("Markers", what, "kubectl get podprobemarkers --all-namespaces")
+		return
+	}
+	slices.Sort(found)
+	namespace, name, _ := strings.Cut(found[0], "/")
+	e.problem("Markers", what, fmt.Sprintf("kubectl -n %s get podprobemarker %s -o yaml", namespace, name),
+		"markers of other namespaces with a selector that fits: "+list(found[:min(len(found), maxOthers)]))
+}

@@ -1,0 +1,211 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/view"
+)
+
+// pod adds the step about the pod itself. It returns false if there is none.
+func (e *explainer) pod() bool {
+	const title = "Pod"
+	pod := e.in.Pod
+	if pod == nil {
+		e.problem(title, fmt.Sprintf("namespace %s has no pod %s", e.in.Namespace, e.in.Name), e.kubectl("get pods"))
+		return false
+	}
+	describe := e.kubectl("describe pod %s", pod.Name)
+	e.obstacle = plan.ObstacleOf(pod)
+	switch e.obstacle {
+	case plan.Terminating:
+		e.problem(title, fmt.Sprintf("it has been terminating for %s: such pods are not probed, and keep the marks that they have",
+			e.age(pod.DeletionTimestamp.Time)), describe)
+	case plan.Ended:
+		e.problem(title, fmt.Sprintf("it has ended (phase %s): such pods are not probed, and keep the marks that they have",
+			pod.Status.Phase), describe)
+	case plan.NotBound:
+		e.problem(title, "it is not bound to a node: a pod is probed after it is scheduled", describe, conditionLine(pod, corev1.PodScheduled)...)
+	case plan.NotInitialized:
+		e.problem(title, "it is not initialized: a pod is probed after its init containers have completed", describe,
+			conditionLine(pod, corev1.PodInitialized)...)
+	default:
+		e.add(Step{Title: title, Verdict: OK, Text: "it is initialized and bound to node " + pod.Spec.NodeName})
+	}
+	return true
+}
+
+// conditionLine returns a line about a condition of the pod.
+func conditionLine(pod *corev1.Pod, conditionType corev1.PodConditionType) []string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == conditionType {
+			line := fmt.Sprintf("condition %s is %s", c.Type, c.Status)
+			if c.Reason != "" {
+				line += " (" + c.Reason + ")"
+			}
+			if c.Message != "" {
+				line += ": " + c.Message
+			}
+			return []string{line}
+		}
+	}
+	return []string{fmt.Sprintf("the pod has no condition %s", conditionType)}
+}
+
+// kept adds the step about the marks of a pod that is not probed.
+func (e *explainer) kept() {
+	if e.obstacle != plan.Terminating && e.obstacle != plan.Ended {
+		e.leftovers()
+		return
+	}
+	if lines := e.lines(e.owned, e.owned.Keys()); len(lines) > 0 {
+		e.add(Step{Title: "Marks", Verdict: Info, Text: "the pod keeps its last marks", Evidence: lines})
+	}
+}
+
+// look computes what the manager computes: the plan of the pod and its marks.
+func (e *explainer) look() {
+	place := view.PlaceOn(e.in.Node)
+	e.options = view.Options{
+		Defaults:   plan.KubernetesDefaults(),
+		Serverless: place == view.PlaceVirtual && serverless.Of(e.in.Pod) != serverless.Annotations{},
+	}
+	// The manager's own defaults are known from its plan only.
+	if entry := e.entry(); entry != nil && !e.options.Serverless {
+		e.options.Defaults = defaultsIn(entry, plan.Pod(e.in.Pod, e.compiled, e.options.Defaults).Probes)
+	}
+	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices}
+	e.view = view.New(e.in.Pod, e.compiled, place, report, e.options)
+	if e.obstacle != "" {
+		e.view.Plan = plan.Selected(e.in.Pod, e.compiled, e.options.Defaults)
+	}
+	e.errors = report.Errors(e.in.Pod.UID)
+	_, noReports := e.in.Unread[SourceReports]
+	if e.guessed = noReports && !e.options.Serverless && !mark.InStatus(e.in.Plan); e.guessed {
+		e.view.Report = mark.Provided(e.in.Pod, e.view.Plan.Probes)
+		e.view.Report.Provider = false
+	}
+	owned, err := mark.Owned(e.in.Pod)
+	if err != nil {
+		e.add(Step{Title: "Marks", Verdict: Unknown, Text: err.Error()})
+		owned = make(mark.Marks)
+	}
+	e.owned, e.desired = owned, e.view.Desired(owned)
+}
+
+// probes adds a step for each probe of the matching markers.
+func (e *explainer) probes() {
+	for _, p := range e.view.Plan.Probes {
+		if e.shown(p.ID.Marker) {
+			e.add(Step{Title: "Probe " + p.ID.String(), Verdict: OK, Text: describeProbe(p)})
+		}
+	}
+	for _, p := range e.view.Plan.Problems {
+		if e.shown(p.ID.Marker) {
+			e.problem("Probe "+p.ID.String(), view.ProblemText(p), e.kubectl("edit podprobemarker %s", p.ID.Marker), e.about(p)...)
+		}
+	}
+}
+
+// describeProbe says what a probe does and when.
+func describeProbe(p plan.PlannedProbe) string {
+	probe := &p.Plan.Probe
+	period := time.Duration(probe.PeriodSeconds) * time.Second
+	var what string
+	switch {
+	case probe.Exec != nil:
+		what = "exec " + quoted(probe.Exec.Command)
+	case probe.HTTPGet != nil:
+		what = fmt.Sprintf("httpGet port %s, path %s", probe.HTTPGet.Port.String(), probe.HTTPGet.Path)
+	case probe.TCPSocket != nil:
+		what = "tcpSocket port " + probe.TCPSocket.Port.String()
+	case probe.GRPC != nil:
+		what = fmt.Sprintf("grpc port %d", probe.GRPC.Port)
+	}
+	return fmt.Sprintf("container %s, %s, every %s", p.Plan.ContainerName, what, period)
+}
+
+// about returns what the pod has instead of what a probe needs.
+func (e *explainer) about(p plan.Problem) []string {
+	pod := e.in.Pod
+	switch p.Reason {
+	case plan.ContainerNotFound:
+		var names []string
+		var lines []string
+		for _, c := range pod.Spec.Containers {
+			names = append(names, c.Name)
+		}
+		for _, c := range pod.Spec.InitContainers {
+			if plan.Restartable(&c) {
+				names = append(names, c.Name)
+			} else if c.Name == p.Container {
+				lines = append(lines, fmt.Sprintf("%s is an init container that is not restartable: it does not run when the pod is probed", c.Name))
+			}
+		}
+		for _, c := range pod.Spec.EphemeralContainers {
+			if c.Name == p.Container {
+				lines = append(lines, fmt.Sprintf("%s is an ephemeral container, which is not probed", c.Name))
+			}
+		}
+		return append(lines, "containers of the pod: "+list(names)+similar(p.Container, names))
+	case plan.PortNotFound:
+		var names []string
+		for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+			for _, port := range c.Ports {
+				if c.Name == p.Container && port.Name != "" {
+					names = append(names, port.Name)
+				}
+			}
+		}
+		return []string{fmt.Sprintf("named ports of container %s: %s%s", p.Container, list(names), similar(p.Port, names))}
+	default:
+		return nil
+	}
+}
+
+// node adds a step if no agent can run on the node. It returns false if nothing probes the pod.
+func (e *explainer) node() bool {
+	name := e.in.Pod.Spec.NodeName
+	title := "Node " + name
+	if e.unread(SourceNode, title, "the node") {
+		return true
+	}
+	switch {
+	case e.in.Node == nil:
+		e.problem(title, "the node does not exist", "kubectl get nodes")
+		return false
+	case e.options.Serverless:
+		e.add(Step{Title: title, Verdict: OK, Text: "it is a virtual node: its provider probes the pod"})
+	case serverless.IsVirtual(e.in.Node.Labels):
+		e.problem(title, "it is a virtual node, which has no agent, and the pod has no annotations that pass probes to the provider: "+
+			"support for pods on virtual nodes is not enabled", "kubectl get mutatingwebhookconfigurations seamark-webhook")
+		return false
+	case !serverless.HasAgent(e.in.Node.Labels):
+		e.problem(title, "no agent can run on such a node, so its pods are not probed", fmt.Sprintf("kubectl get node %s --show-labels", name))
+		return false
+	}
+	return true
+}
+
+// provider adds the step about what is passed to the provider of a virtual node.
+func (e *explainer) provider() {
+	const title = "Annotations"
+	want, err := serverless.Encode(e.view.Plan.Probes)
+	switch {
+	case err != nil:
+		e.problem(title, err.Error(), e.managerLogs())
+	case want != serverless.Of(e.in.Pod):
+		e.late(e.changed(), title, "they do not have the probes of the markers: the manager has not updated them", e.managerLogs())
+	default:
+		e.add(Step{Title: title, Verdict: OK, Text: "they pass the probes to the provider"})
+	}
+}
