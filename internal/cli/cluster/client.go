@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,7 @@ import (
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
+		coordinationv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return nil, fmt.Errorf("register types: %w", err)
@@ -70,6 +72,7 @@ func knownResources() meta.RESTMapper {
 			appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
 			appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+			coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 			v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
 		},
 		meta.RESTScopeRoot: {

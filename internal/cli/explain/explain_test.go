@@ -1,0 +1,221 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	explanation "github.com/seamark-dev/seamark/internal/explain"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func now() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(-d)) }
+
+// owned are the fields of the mark of the pod game-0.
+const owned = `{"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{".":{},"f:type":{},"f:status":{},` +
+	`"f:message":{},"f:lastProbeTime":{},"f:lastTransitionTime":{}}}}}`
+
+// objects are a cluster with the pod game-0, which is marked, and game-1, which has another label.
+func objects(t *testing.T) []client.Object {
+	t.Helper()
+	marked := builders.Pod("games", "game-0").Label("app", "game").
+		Condition(corev1.PodCondition{
+			Type: "game.io/idle", Status: "True", Message: "no players", LastProbeTime: ago(3 * time.Minute), LastTransitionTime: ago(3 * time.Minute),
+		}).Build()
+	other := builders.Pod("games", "game-1").Label("app", "gane").Build()
+	marker := builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()
+	marker.Finalizers, marker.Status.ObservedGeneration = []string{v1alpha1.PodProbeMarkerFinalizer}, 1
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	npp := &v1alpha1.NodePodProbe{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Generation: 3},
+		Spec:       plan.Node([]*corev1.Pod{marked, other}, []*plan.Marker{compiled}, plan.KubernetesDefaults()),
+		Status:     v1alpha1.NodePodProbeStatus{ObservedGeneration: 3, ProbeReports: true},
+	}
+	report := &seamarkv1alpha1.ProbeReport{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1.0"}, NodeName: "node-1",
+		Pods: []seamarkv1alpha1.PodReport{{Namespace: "games", Name: "game-0", UID: "uid-game-0", Probes: []v1alpha1.ContainerProbeState{{
+			Name: "game#idle", State: v1alpha1.ProbeSucceeded, Message: "no players", LastProbeTime: ago(3 * time.Minute), LastTransitionTime: ago(3 * time.Minute),
+		}}}},
+	}
+	agent := builders.Pod("seamark-system", "seamark-agent-x").Label("app.kubernetes.io/component", "agent").
+		Condition(corev1.PodCondition{Type: corev1.PodReady, Status: "True"}).Build()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "seamark-system", Name: "seamark-manager"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-1"), RenewTime: &metav1.MicroTime{Time: now()}},
+	}
+	return []client.Object{marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+}
+
+// result is what a command line printed and its exit code.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// explainPod runs the command against a fake API server that forbids the requests that refuse
+// returns true for.
+func explainPod(t *testing.T, refuse func(verb string, object any) bool, args ...string) result {
+	t.Helper()
+	allow := func(verb string, object any) error {
+		if refuse != nil && refuse(verb, object) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", nil)
+		}
+		return nil
+	}
+	fake := fakeapi.Client(t, objects(t)...).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			pod, _ := o.(*corev1.Pod)
+			return []string{pod.Spec.NodeName}
+		}).
+		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string {
+			event, _ := o.(*corev1.Event)
+			return []string{event.InvolvedObject.Name}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if err := allow("get", o); err != nil {
+					return err
+				}
+				err := c.Get(ctx, key, o, options...)
+				if pod, isPod := o.(*corev1.Pod); isPod && key.Name == "game-0" {
+					// The fake client does not return them.
+					pod.ManagedFields = builders.Pod("", "").ManagedFields(v1alpha1.FieldManager, "status", owned).Build().ManagedFields
+				}
+				return err
+			},
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+				if err := allow("list", l); err != nil {
+					return err
+				}
+				return c.List(ctx, l, options...)
+			},
+		}).Build()
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}
+	command := newCommand(&Options{
+		IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: now,
+		connect: func() (cluster.Connection, error) {
+			return cluster.Connection{Client: fake, Namespace: "games"}, nil
+		},
+	}, "seamark")
+	command.SilenceUsage = true
+	command.SetArgs(args)
+	command.SetErr(&errOut)
+	err := command.ExecuteContext(t.Context())
+	return result{out.String(), errOut.String(), exit.Code(err)}
+}
+
+func TestOutput(t *testing.T) {
+	clusterWide := func(_ string, object any) bool {
+		switch object.(type) {
+		case *corev1.PodList, *coordinationv1.Lease, *v1alpha1.NodePodProbe, *seamarkv1alpha1.ProbeReportList, *metav1.PartialObjectMetadata:
+			return true
+		default:
+			return false
+		}
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		refuse func(string, any) bool
+		code   int
+	}{
+		"marked":           {args: []string{"game-0"}},
+		"other-label":      {args: []string{"pod/game-1"}, code: exit.Failed},
+		"other-label-json": {args: []string{"game-1", "-o", "json"}, code: exit.Failed},
+		"marked-yaml":      {args: []string{"game-0", "-o", "yaml", "-m", "game"}},
+		"namespaced":       {args: []string{"game-0"}, refuse: clusterWide},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := explainPod(t, test.refuse, test.args...)
+			if got.code != test.code {
+				t.Errorf("exit code %d, want %d: %s", got.code, test.code, got.stderr)
+			}
+			path := filepath.Join("testdata", name+".txt")
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(path, []byte(got.stdout), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.stdout); diff != "" {
+				t.Errorf("output (-want +got); set UPDATE_GOLDEN=1 to accept:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	pods := func(verb string, object any) bool {
+		_, isPod := object.(*corev1.Pod)
+		return verb == "get" && isPod
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		refuse func(string, any) bool
+		code   int
+		want   string
+	}{
+		"no pod":             {nil, nil, exit.Usage, "the name of a pod is required"},
+		"two pods":           {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be the name of one pod`},
+		"empty name":         {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
+		"output":             {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json, yaml`},
+		"namespace":          {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
+		"pod does not exist": {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
+		"pods forbidden":     {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},
+		"not marked":         {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := explainPod(t, test.refuse, test.args...)
+			if got.code != test.code || !strings.Contains(got.stderr, test.want) {
+				t.Errorf("exit code %d, %q; want %d, %q", got.code, got.stderr, test.code, test.want)
+			}
+		})
+	}
+}
+
+func TestColorsAndControlCharacters(t *testing.T) {
+	x := explanation.Explanation{
+		Steps:      []explanation.Step{{Title: "Report", Verdict: explanation.Problem, Text: "a\n\x1b[2Jb\u009b"}},
+		Conclusion: "Problem: Report", Next: "kubectl get pods",
+	}
+	if diff := cmp.Diff("problem  Report: a [2Jb\n\nProblem: Report\nNext: kubectl get pods\n", render(x, false)); diff != "" {
+		t.Errorf("without colors (-want +got):\n%s", diff)
+	}
+	if colored := render(x, true); !strings.Contains(colored, "\x1b[31mproblem ") {
+		t.Errorf("no red verdict in %q", colored)
+	}
+}
