@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	explanation "github.com/seamark-dev/seamark/internal/explain"
 )
 
@@ -28,7 +28,7 @@ func (o *Options) print(x explanation.Explanation) error {
 	case formatYAML:
 		text, err = yaml.Marshal(x)
 	default:
-		text = []byte(render(x, hasColors(o.Out, os.Getenv)))
+		text = []byte(render(x, printing.HasColors(o.Out, os.Getenv)))
 	}
 	if err != nil {
 		return fmt.Errorf("encode explanation: %w", err)
@@ -37,12 +37,6 @@ func (o *Options) print(x explanation.Explanation) error {
 		return fmt.Errorf("print explanation: %w", err)
 	}
 	return nil
-}
-
-// hasColors reports whether the output is a terminal, and the environment does not turn off colors.
-func hasColors(out io.Writer, getenv func(string) string) bool {
-	file, isFile := out.(*os.File)
-	return isFile && term.IsTerminal(int(file.Fd())) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
 // render returns the explanation as text: one line per step, its evidence below it, and the
