@@ -53,7 +53,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	step := r.Execute(ctx, set, &plan.Actions)
 	cloneset.Failed(&plan.Status, step.Failures, now)
-	return r.Finish(ctx, set, &plan.Actions, &step, &set.Status, &plan.Status)
+	return r.Finish(ctx, set, &plan.Actions, &step, workload.Status{
+		Before: &set.Status, After: &plan.Status, Settled: plan.Settled(set),
+	})
 }
 
 func parts(object client.Object) workload.Parts {

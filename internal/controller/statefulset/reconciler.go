@@ -53,7 +53,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	step := r.Execute(ctx, set, &plan.Actions)
 	status := statefulset.Failed(set, plan.Status, step.Failures, now)
-	return r.Finish(ctx, set, &plan.Actions, &step, &set.Status, &status)
+	return r.Finish(ctx, set, &plan.Actions, &step, workload.Status{
+		Before: &set.Status, After: &status, Settled: plan.Settled(set),
+	})
 }
 
 func parts(object client.Object) workload.Parts {

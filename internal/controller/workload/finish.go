@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,9 +26,12 @@ import (
 )
 
 const (
-	// statusPause is the time between two writes of a status that only counts pods: while many pods
-	// become ready, the status follows with few writes.
+	// statusPause is the time between two writes of the status of a set that is settled.
 	statusPause = 50 * time.Millisecond
+	// progressPause is how long a status may differ while the set is not settled. The write of a
+	// status costs the API server as much as the creation of three pods, and more counts follow soon:
+	// while many pods become ready, the status follows with one write per pause.
+	progressPause = time.Second
 	// longestPostponement is how long a status may differ while steps write to pods or are interrupted: a
 	// rollout of a large set writes in every step.
 	longestPostponement = 5 * time.Second
@@ -78,10 +82,20 @@ func (b *Base) record(set client.Object, events []workload.Event, step *apply.St
 	}
 }
 
-// Finish writes the status if it changed, and returns when the set is reconciled next. Before and
-// after are pointers to the status that the step started from and to that after it.
+// Status is the status of a set before and after a step.
+type Status struct {
+	// Before and After are pointers to the status that the step started from and to that after it.
+	Before, After any
+	// Settled reports whether all pods of the set exist and are available and the step wrote nothing, so
+	// that the status is final until something changes.
+	Settled bool
+}
+
+// Finish writes the status if it changed, and returns when the set is reconciled next. The status of a
+// settled set is written at once. That of others may differ for progressPause, and for
+// longestPostponement while steps write to pods.
 func (b *Base) Finish(
-	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, before, after any,
+	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
 	switch {
 	case step.Ended:
@@ -90,17 +104,17 @@ func (b *Base) Finish(
 		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
 		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
-		if err := b.publishOverdue(ctx, set, before, after); err != nil {
+		if err := b.publishOverdue(ctx, set, status); err != nil {
 			return b.retry(ctx, set, err), nil
 		}
 		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
 	}
 	b.memory.recovered(client.ObjectKeyFromObject(set), set.GetUID())
-	if b.differs(set, before, after) {
-		if wait := b.postpone(set, step, before, after); wait > 0 {
+	if b.differs(set, status) {
+		if wait := b.postpone(set, step, status.Settled); wait > 0 {
 			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
 		}
-		if err := b.publish(ctx, set, after); err != nil {
+		if err := b.publish(ctx, set, status); err != nil {
 			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 				// The event of the change reconciles the set again.
 				return reconcile.Result{RequeueAfter: again}, nil
@@ -143,21 +157,24 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // postpone returns the time until the status must be written, zero if now. After writes to pods,
-// their events plan the next step, which knows more. Conditions and revisions are written at once.
-func (b *Base) postpone(set client.Object, step *apply.Step, before, after any) time.Duration {
-	if len(step.Failures) > 0 {
+// their events plan the next step, which knows more. Failures are written at once.
+func (b *Base) postpone(set client.Object, step *apply.Step, settled bool) time.Duration {
+	key, uid, now := client.ObjectKeyFromObject(set), set.GetUID(), b.Now()
+	switch {
+	case len(step.Failures) > 0:
 		return 0
-	}
-	if (step.Pods != "" || len(step.Deleted) > 0) && !b.overdue(set) {
+	case (step.Pods != "" || len(step.Deleted) > 0) && !b.overdue(set):
 		return again
+	case settled:
+		return max(0, statusPause-b.memory.sincePublished(key, uid, now))
+	default:
+		return max(0, progressPause-b.memory.differing(key, uid, now))
 	}
-	pause := statusPause - b.memory.sincePublished(client.ObjectKeyFromObject(set), set.GetUID(), b.Now())
-	return max(0, pause)
 }
 
 // differs reports whether the status must be written, and remembers since when.
-func (b *Base) differs(set client.Object, before, after any) bool {
-	differs := !equality.Semantic.DeepEqual(before, after)
+func (b *Base) differs(set client.Object, status Status) bool {
+	differs := !equality.Semantic.DeepEqual(status.Before, status.After)
 	b.memory.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
 	return differs
 }
@@ -169,31 +186,28 @@ func (b *Base) overdue(set client.Object) bool {
 
 // publishOverdue writes the status after a step that was interrupted if it has differed for too long.
 // A set that has changed gets its status with the next step.
-func (b *Base) publishOverdue(ctx context.Context, set client.Object, before, after any) error {
-	if !b.differs(set, before, after) || !b.overdue(set) {
+func (b *Base) publishOverdue(ctx context.Context, set client.Object, status Status) error {
+	if !b.differs(set, status) || !b.overdue(set) {
 		return nil
 	}
-	err := b.publish(ctx, set, after)
+	err := b.publish(ctx, set, status)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// publish writes the status.
-func (b *Base) publish(ctx context.Context, set client.Object, status any) error {
-	body, err := json.Marshal(status)
-	if err != nil {
-		return fmt.Errorf("encode the status: %w", err)
-	}
-	stored, ok := set.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("copy the set: got no object")
-	}
-	patch, err := statusPatch(set, body)
+// publish writes the status. It decodes only the metadata of the response: a set is as large as its
+// template.
+func (b *Base) publish(ctx context.Context, set client.Object, status Status) error {
+	patch, err := statusPatch(set.GetResourceVersion(), status)
 	if err != nil {
 		return err
 	}
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetGroupVersionKind(b.Kind)
+	stored.SetNamespace(set.GetNamespace())
+	stored.SetName(set.GetName())
 	err = b.Client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
@@ -203,30 +217,37 @@ func (b *Base) publish(ctx context.Context, set client.Object, status any) error
 	return nil
 }
 
-// statusPatch returns a merge patch that replaces the status: fields that the new one does not have
-// are null.
-func statusPatch(set client.Object, status []byte) ([]byte, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(status, &fields); err != nil {
-		return nil, fmt.Errorf("decode the status: %w", err)
-	}
-	whole, err := json.Marshal(set)
+// statusPatch returns a merge patch that replaces the status of the version of a set: fields that the
+// new one does not have are null.
+func statusPatch(version string, status Status) ([]byte, error) {
+	before, err := fieldsOf(status.Before)
 	if err != nil {
-		return nil, fmt.Errorf("encode the set: %w", err)
+		return nil, err
 	}
-	var old struct {
-		Status map[string]any `json:"status"`
+	fields, err := fieldsOf(status.After)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(whole, &old); err != nil {
-		return nil, fmt.Errorf("decode the set: %w", err)
-	}
-	for field := range old.Status {
+	for field := range before {
 		if _, kept := fields[field]; !kept {
-			fields[field] = nil
+			fields[field] = json.RawMessage("null")
 		}
 	}
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": set.GetResourceVersion()},
+		"metadata": map[string]any{"resourceVersion": version},
 		"status":   fields,
 	})
+}
+
+// fieldsOf returns the encoded fields of a status.
+func fieldsOf(status any) (map[string]json.RawMessage, error) {
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("encode the status: %w", err)
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, fmt.Errorf("decode the status: %w", err)
+	}
+	return fields, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +54,7 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 				before := stored()
 				after := set.Status
 				after.Replicas++
-				result, err := b.Finish(t.Context(), set, &workload.Actions{}, &step, &set.Status, &after)
+				result, err := b.Finish(t.Context(), set, &workload.Actions{}, &step, Status{Before: &set.Status, After: &after})
 				if err != nil || result.RequeueAfter == 0 && stored() == 0 {
 					t.Fatalf("result %+v, %v, want that the status is written later", result, err)
 				}
@@ -82,12 +83,53 @@ func TestErrorsAtTheEndOfTheProcessAreNotLogged(t *testing.T) {
 			}
 			b := NewBase(Options{Metrics: noMetrics{}, Now: time.Now})
 			step := apply.Step{Errs: []error{errors.New("create pod set-a: context canceled")}}
-			if result, err := b.Finish(ctx, set, &workload.Actions{}, &step, &set.Status, &set.Status); err != nil || result.RequeueAfter == 0 {
+			result, err := b.Finish(ctx, set, &workload.Actions{}, &step, Status{Before: &set.Status, After: &set.Status})
+			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("result %+v, %v, want a retry", result, err)
 			}
 			if logged != lines {
 				t.Errorf("%d lines in the log, want %d", logged, lines)
 			}
 		})
+	}
+}
+
+// TestStatusOfChangingSet counts pods that become ready one after the other.
+func TestStatusOfChangingSet(t *testing.T) {
+	const pods, between = 40, 100 * time.Millisecond
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
+	server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
+	start := time.Unix(1000, 0)
+	at := start
+	b := NewBase(Options{Client: server, Metrics: noMetrics{}, Now: func() time.Time { return at }})
+	b.Kind = v1alpha1.GroupVersion().WithKind("CloneSet")
+	writes := map[time.Duration]int32{}
+	for i := range pods {
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			t.Fatal(err)
+		}
+		before, after := set.Status.ReadyReplicas, set.Status
+		after.ReadyReplicas = int32(i + 1) //nolint:gosec // Small.
+		result, err := b.Finish(t.Context(), set, &workload.Actions{}, &apply.Step{},
+			Status{Before: &set.Status, After: &after, Settled: i == pods-1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			t.Fatal(err)
+		}
+		switch written := set.Status.ReadyReplicas; {
+		case written != before:
+			writes[at.Sub(start)] = written
+		case result.RequeueAfter <= 0 || result.RequeueAfter > progressPause:
+			t.Errorf("pod %d: reconciled after %s, want within %s", i, result.RequeueAfter, progressPause)
+		}
+		at = at.Add(between)
+	}
+	want := map[time.Duration]int32{
+		time.Second: 11, 2100 * time.Millisecond: 22, 3200 * time.Millisecond: 33, 3900 * time.Millisecond: pods,
+	}
+	if diff := cmp.Diff(want, writes); diff != "" {
+		t.Errorf("ready pods in writes of the status by time (-want +got):\n%s", diff)
 	}
 }

@@ -17,10 +17,11 @@ import (
 // the status of the set and to that with the reason. It returns the reason, so that the set is tried
 // again with a backoff.
 func (b *Base) Unplanned(ctx context.Context, set client.Object, reason error, before, after any) error {
-	if !b.differs(set, before, after) {
+	status := Status{Before: before, After: after}
+	if !b.differs(set, status) {
 		return reason
 	}
-	switch err := b.publish(ctx, set, after); {
+	switch err := b.publish(ctx, set, status); {
 	case err == nil:
 		b.Recorder.Event(set, corev1.EventTypeWarning, "FailedScale", reason.Error())
 	case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):

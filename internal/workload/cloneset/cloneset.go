@@ -66,6 +66,17 @@ type Output struct {
 	Status v1alpha1.CloneSetStatus
 }
 
+// Settled reports whether all pods that the set should have exist and are available, and the step
+// writes nothing: the status stays as it is until something changes.
+func (o *Output) Settled(set *v1alpha1.CloneSet) bool {
+	replicas := int32(1)
+	if set.Spec.Replicas != nil {
+		replicas = *set.Spec.Replicas
+	}
+	s := &o.Status
+	return o.Empty() && s.Replicas == replicas && s.ReadyReplicas == replicas && s.AvailableReplicas == replicas
+}
+
 // planner is one call of Plan.
 type planner struct {
 	Input

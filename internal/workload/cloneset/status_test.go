@@ -60,6 +60,32 @@ func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
 	}
 }
 
+func TestSettled(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods func(*fixture)
+		want bool
+	}{
+		"all available":            {pods: func(f *fixture) { f.pod("a").pod("b") }, want: true},
+		"one pod is ending":        {pods: func(f *fixture) { f.pod("a").pod("b").pod("c", terminating) }, want: true},
+		"old pods that must stay":  {pods: func(f *fixture) { f.set.Spec.UpdateStrategy.Paused = true; f.pod("a", f.isOld).pod("b") }, want: true},
+		"no pods":                  {pods: func(*fixture) {}},
+		"one pod is missing":       {pods: func(f *fixture) { f.pod("a") }},
+		"one pod is not ready":     {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }},
+		"one pod is not available": {pods: func(f *fixture) { f.set.Spec.MinReadySeconds = 30; f.pod("a").pod("b", readyFor(time.Second)) }},
+		"one pod too many":         {pods: func(f *fixture) { f.pod("a").pod("b").pod("c") }},
+		"an update starts":         {pods: func(f *fixture) { f.pod("a", f.isOld).pod("b") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 2)
+			test.pods(f)
+			out := f.plan(t)
+			if got := out.Settled(f.set); got != test.want {
+				t.Errorf("settled %t, want %t with the status %+v", got, test.want, out.Status)
+			}
+		})
+	}
+}
+
 func TestUnknownNamesAreReported(t *testing.T) {
 	f := newFixture(t, 1, naming("gone", "a", "lost"), paused)
 	f.pod("a")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -170,6 +171,25 @@ func TestStatusAfterUpdate(t *testing.T) {
 	f := build(t, both(byRole, partition(1))).pods(t, "1 updated", "2 updated")
 	if status := f.plan(t).Status; status.CurrentRevision != f.v1 {
 		t.Errorf("current revision %s, want %s", status.CurrentRevision, f.v1)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for pods, want := range map[string]bool{
+		"0 updated,1 updated,2 updated":           true,
+		"0 updated,1 updated":                     false,
+		"0 updated,1 updated,2 updated unready":   false,
+		"0 updated,1 updated,2 updated fresh":     false,
+		"0 updated,1 updated,2 updated,3 updated": false,
+		"0,1 updated,2 updated":                   false,
+	} {
+		t.Run(pods, func(t *testing.T) {
+			f := build(t, minReady(30)).pods(t, strings.Split(pods, ",")...)
+			out := f.plan(t)
+			if got := out.Settled(f.in.Set); got != want {
+				t.Errorf("settled %t, want %t with the status %+v", got, want, out.Status)
+			}
+		})
 	}
 }
 

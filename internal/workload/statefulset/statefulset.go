@@ -51,6 +51,13 @@ type Output struct {
 	Status appsv1beta1.StatefulSetStatus
 }
 
+// Settled reports whether all pods that the set should have exist and are available, and the step
+// writes nothing: the status stays as it is until something changes.
+func (o *Output) Settled(set *appsv1beta1.StatefulSet) bool {
+	s, replicas := &o.Status, replicasOf(set)
+	return o.Empty() && int(s.Replicas) == replicas && int(s.ReadyReplicas) == replicas && int(s.AvailableReplicas) == replicas
+}
+
 // Plan returns the writes of the next step and the status after it. It fails if the selector or a
 // revision is invalid.
 func Plan(in Input) (Output, error) {
