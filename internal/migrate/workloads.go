@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/seamark-dev/seamark/internal/local/schema"
+	"github.com/seamark-dev/seamark/internal/schema"
 )
 
 // workloadKind is a kind of workloads that seamark-workloads serves.

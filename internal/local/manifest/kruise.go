@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/config/crd"
-	crdschema "github.com/seamark-dev/seamark/internal/local/schema"
+	crdschema "github.com/seamark-dev/seamark/internal/schema"
 	"github.com/seamark-dev/seamark/internal/workload/cloneset"
 	"github.com/seamark-dev/seamark/internal/workload/statefulset"
 )
@@ -154,7 +154,7 @@ func (r *reader) kruiseTemplate(at location, object *unstructured.Unstructured) 
 		return true
 	}
 	for _, err := range strictErrors(err) {
-		r.addError(at, fmt.Errorf("spec.template: %w", withSuggestion(err, reflect.TypeFor[corev1.PodTemplateSpec]())))
+		r.addError(at, fmt.Errorf("spec.template: %w", crdschema.WithSuggestion(err, reflect.TypeFor[corev1.PodTemplateSpec]())))
 	}
 	return false
 }
@@ -169,7 +169,7 @@ func (r *reader) customResource(at location, object *unstructured.Unstructured, 
 	}
 	if errs := rules.Check(r.ctx, object.Object); len(errs) > 0 {
 		for _, err := range errs {
-			if meant := suggestion(err.Field, reflect.TypeOf(into)); err.Detail == unknownField && meant != "" {
+			if meant := crdschema.Suggestion(err.Field, reflect.TypeOf(into)); err.Detail == crdschema.UnknownField && meant != "" {
 				err.Detail += fmt.Sprintf(": did you mean %q?", meant)
 			}
 		}

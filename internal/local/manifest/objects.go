@@ -28,9 +28,6 @@ import (
 // defaultGracePeriod is the default of an API server, in seconds.
 const defaultGracePeriod = 30
 
-// unknownField is the detail of the error for an unknown field of a marker.
-const unknownField = "unknown field"
-
 // nameOf returns the namespaced name of the object.
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}

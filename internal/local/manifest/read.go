@@ -4,8 +4,6 @@
 package manifest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,11 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	crdschema "github.com/seamark-dev/seamark/internal/local/schema"
+	"github.com/seamark-dev/seamark/internal/document"
+	crdschema "github.com/seamark-dev/seamark/internal/schema"
 )
 
 // Read decodes and validates all documents of the inputs. If documents are invalid, the error
@@ -101,30 +98,19 @@ func (r *reader) input(input Input) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", input.Name, err)
 	}
-	content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for n, offset := 1, 0; ; {
-		document, err := documents.Read()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read %s: %w", input.Name, err)
-		}
-		start := offset + max(bytes.Index(content[offset:], bytes.TrimRight(document, "\n")), 0)
-		offset = min(start+len(document), len(content))
-		encoded, err := yaml.YAMLToJSONStrict(document)
-		at := location{input: input.Name, document: n}
-		if err != nil {
-			lines := bytes.Count(content[:start], []byte("\n"))
-			r.addError(at, errors.New("invalid YAML: "+shiftLines(err.Error(), lines)))
-		} else if string(encoded) != "null" {
-			r.document(at, encoded)
-		} else {
+	documents, err := document.Split(content)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", input.Name, err)
+	}
+	for _, d := range documents {
+		at := location{input: input.Name, document: d.Number}
+		if d.Err != nil {
+			r.addError(at, d.Err)
 			continue
 		}
-		n++
+		r.document(at, d.JSON)
 	}
+	return nil
 }
 
 // document handles one document: an object or a List of objects.
@@ -257,7 +243,7 @@ func (r *reader) addStrictErrors(at location, object *unstructured.Unstructured,
 	typed, unknown := r.scheme.New(object.GroupVersionKind())
 	for _, err := range strictErrors(err) {
 		if unknown == nil {
-			err = withSuggestion(err, reflect.TypeOf(typed))
+			err = crdschema.WithSuggestion(err, reflect.TypeOf(typed))
 		}
 		r.addError(at, err)
 	}

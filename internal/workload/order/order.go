@@ -64,15 +64,18 @@ func keys(pods []*corev1.Pod, available func(*corev1.Pod) bool) []key {
 // DeletionCost returns the value of the annotation controller.kubernetes.io/pod-deletion-cost, zero
 // if it is absent or not a canonical int32, as for the built-in ReplicaSet.
 func DeletionCost(pod *corev1.Pod) int32 {
-	value, ok := pod.Annotations[corev1.PodDeletionCost]
-	if !ok {
-		return 0
-	}
+	cost, _ := ParseDeletionCost(pod.Annotations[corev1.PodDeletionCost])
+	return cost
+}
+
+// ParseDeletionCost returns a value of the annotation as a number. It reports false for a value that
+// the API server refuses: all but canonical decimal numbers from -2147483648 to 2147483647.
+func ParseDeletionCost(value string) (int32, bool) {
 	cost, err := strconv.ParseInt(value, 10, 32)
 	if err != nil || value[0] == '+' || len(value) > 1 && value[0] == '0' {
-		return 0
+		return 0, false
 	}
-	return int32(cost)
+	return int32(cost), true
 }
 
 // falseFirst compares two values of a criterion that sorts false before true.

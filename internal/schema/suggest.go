@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package schema
 
 import (
 	"fmt"
@@ -9,28 +9,34 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
-// withSuggestion appends the field that was probably meant to the error for an unknown field
-// of an object of type t. It returns other errors unchanged.
-func withSuggestion(err error, t reflect.Type) error {
+// maxPath bounds the work for one suggestion, in bytes. The paths of real fields are shorter.
+const maxPath = 1000
+
+// WithSuggestion appends the field that was probably meant to the error of a strict decoder for an
+// unknown field of an object of type t. It returns other errors unchanged.
+func WithSuggestion(err error, t reflect.Type) error {
 	match := regexp.MustCompile(`^unknown field "(.*)"$`).FindStringSubmatch(err.Error())
 	if match == nil {
 		return err
 	}
-	if meant := suggestion(match[1], t); meant != "" {
+	if meant := Suggestion(match[1], t); meant != "" {
 		return fmt.Errorf("%w: did you mean %q?", err, meant)
 	}
 	return err
 }
 
-// suggestion returns the field of the same parent whose name is most similar to the last
-// element of the path. It is empty if no name is similar.
-func suggestion(path string, t reflect.Type) string {
+// Suggestion returns the field of the same parent whose name is most similar to the last
+// element of the path in an object of type t. It is empty if no name is similar, or if the path is
+// longer than 1,000 bytes.
+func Suggestion(path string, t reflect.Type) string {
+	if len(path) > maxPath {
+		return ""
+	}
 	steps := strings.Split(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(path, ""), ".")
 	for _, step := range steps[:len(steps)-1] {
 		next, ok := fieldsOf(t)[step]
@@ -64,15 +70,4 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return fields
-}
-
-// shiftLines adds a number to the line numbers in the error of a YAML parser.
-func shiftLines(text string, lines int) string {
-	return regexp.MustCompile(`\bline \d+`).ReplaceAllStringFunc(text, func(match string) string {
-		n, err := strconv.Atoi(strings.TrimPrefix(match, "line "))
-		if err != nil {
-			return match
-		}
-		return fmt.Sprintf("line %d", n+lines)
-	})
 }

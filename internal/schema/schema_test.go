@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config/crd"
-	"github.com/seamark-dev/seamark/internal/local/schema"
+	"github.com/seamark-dev/seamark/internal/schema"
 )
 
 const definition = `

@@ -1,14 +1,17 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package schema_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/schema"
 )
 
 func TestSuggestion(t *testing.T) {
@@ -25,17 +28,12 @@ func TestSuggestion(t *testing.T) {
 		"nothing similar": {pod, "spec.containers[0].frobnicate", ""},
 		"unknown parent":  {pod, "spec.unknown.name", ""},
 		"map":             {pod, "metadata.labels.x", ""},
+		"very long":       {pod, "spec." + strings.Repeat("x", 2000), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := suggestion(test.path, test.of); got != test.want {
+			if got := schema.Suggestion(test.path, test.of); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-func TestShiftLines(t *testing.T) {
-	if got, want := shiftLines("yaml: line 3: key \"a\" already set in line 2", 10), "yaml: line 13: key \"a\" already set in line 12"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

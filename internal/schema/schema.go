@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package schema validates objects with the rules of a CustomResourceDefinition, offline,
-// as the API server does: unknown fields, the schema, unique keys of lists, and CEL rules.
+// as the API server does: unknown fields, the schema, unique keys of lists, and CEL rules. It also
+// suggests the field that a misspelled one probably means.
 package schema
 
 import (
@@ -21,6 +22,9 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
+
+// UnknownField is the detail of the error for an unknown field.
+const UnknownField = "unknown field"
 
 // Schema validates objects of one version of a kind. It is safe for concurrent use.
 type Schema struct {
@@ -72,7 +76,7 @@ func (s *Schema) Check(ctx context.Context, object map[string]any) field.ErrorLi
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	var errs field.ErrorList
 	for _, path := range unknown {
-		errs = append(errs, field.Invalid(field.NewPath(path), "", "unknown field"))
+		errs = append(errs, field.Invalid(field.NewPath(path), "", UnknownField))
 	}
 	defaulting.Default(object, s.structural)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)

@@ -1,0 +1,100 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package document splits manifests into their documents, converts them to JSON as kubectl does,
+// and finds the line and column of a field.
+package document
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is one document of a manifest in YAML or JSON.
+type Document struct {
+	// Number is the number of the document in its manifest, from 1. Empty documents do not count.
+	Number int
+	// JSON is the content of the document. It is nil if Err is set.
+	JSON []byte
+	// Err is why the document is not valid YAML, with a line of the manifest. Keys that occur twice
+	// are errors.
+	Err error
+
+	// content is the document as it is in the manifest, and before the number of lines above it.
+	content []byte
+	before  int
+}
+
+// Split returns the documents of a manifest that are not empty.
+func Split(content []byte) ([]Document, error) {
+	content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	var documents []Document
+	for offset, lines := 0, 0; ; {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		start := offset + max(bytes.Index(content[offset:], bytes.TrimRight(text, "\n")), 0)
+		lines += bytes.Count(content[offset:start], []byte("\n"))
+		d := Document{Number: len(documents) + 1, content: withoutTabs(text), before: lines}
+		end := min(start+len(text), len(content))
+		lines += bytes.Count(content[start:end], []byte("\n"))
+		offset = end
+		d.JSON, err = yaml.YAMLToJSONStrict(d.content)
+		switch {
+		case err != nil:
+			d.Err = errors.New("invalid YAML: " + shiftLines(err.Error(), d.before))
+		case string(d.JSON) == "null":
+			continue
+		}
+		documents = append(documents, d)
+	}
+}
+
+// withoutTabs replaces the tabs of a JSON document by blanks, because YAML does not permit them
+// between values. Valid JSON has no tabs elsewhere.
+func withoutTabs(text []byte) []byte {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
+}
+
+// ErrorLine returns the first line that Err names, or the first line of the document.
+func (d Document) ErrorLine() int {
+	if d.Err != nil {
+		if match := lineNumber().FindString(d.Err.Error()); match != "" {
+			if n, err := strconv.Atoi(strings.TrimPrefix(match, "line ")); err == nil {
+				return n
+			}
+		}
+	}
+	return d.before + 1
+}
+
+func lineNumber() *regexp.Regexp { return regexp.MustCompile(`\bline \d+`) }
+
+// shiftLines adds a number to the line numbers in the error of a YAML parser.
+func shiftLines(text string, lines int) string {
+	return lineNumber().ReplaceAllStringFunc(text, func(match string) string {
+		n, err := strconv.Atoi(strings.TrimPrefix(match, "line "))
+		if err != nil {
+			return match
+		}
+		return fmt.Sprintf("line %d", n+lines)
+	})
+}

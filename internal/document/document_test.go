@@ -1,0 +1,147 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package document_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/document"
+)
+
+func TestSplit(t *testing.T) {
+	for name, test := range map[string]struct {
+		content string
+		want    []string
+	}{
+		"empty":             {"", nil},
+		"comments only":     {"# nothing\n---\n# nothing\n", nil},
+		"two documents":     {"a: 1\n---\nb: 2\n", []string{`1: {"a":1}`, `2: {"b":2}`}},
+		"Windows lines":     {"a: 1\r\n---\r\nb: x\r\n", []string{`1: {"a":1}`, `2: {"b":"x"}`}},
+		"JSON with tabs":    {"{\n\t\"a\":\t1\n}\n", []string{`1: {"a":1}`}},
+		"key twice":         {"# x\n---\na: 1\nb: 1\na: 2\n", []string{`1: invalid YAML: yaml: unmarshal errors:` + "\n" + `  line 5: key "a" already set in map (line 5)`}},
+		"invalid, then one": {"a: [\n---\nb: 2\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)", `2: {"b":2}`}},
+		"YAML 1.1 boolean":  {"a: yes\n", []string{`1: {"a":true}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := document.Split([]byte(test.content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range documents {
+				text := string(d.JSON)
+				if d.Err != nil {
+					text = fmt.Sprintf("%s (line %d)", d.Err, d.ErrorLine())
+				}
+				got = append(got, fmt.Sprintf("%d: %s", d.Number, text))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("documents (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+const manifest = `# A comment
+kind: Other
+---
+# Another comment
+kind: PodProbeMarker
+metadata:
+  labels: {game.io/idle: "true", game.io: x}
+common: &common
+  shared:
+    deep: 1
+spec:
+  probes:
+  - name: a
+  - name: b
+    probe: {exec: {command: [cat, /tmp/x]}}
+  merged:
+    <<: *common
+    own: 1
+  alias: *common
+  circle: &circle
+    <<: *circle
+`
+
+func TestPositions(t *testing.T) {
+	documents, err := document.Split([]byte(manifest))
+	if err != nil || len(documents) != 2 {
+		t.Fatalf("%d documents: %v", len(documents), err)
+	}
+	positions := documents[1].Positions()
+	for path, want := range map[string]string{
+		"":                                      "5:1",
+		"kind":                                  "5:1",
+		"metadata.labels[game.io/idle]":         "7:12",
+		"metadata.labels.game.io/idle":          "7:12",
+		"metadata.labels[game.io]":              "7:34",
+		"metadata.labels.missing":               "7:3",
+		"spec.probes":                           "12:3",
+		"spec.probes[0]":                        "13:5",
+		"spec.probes[1].name":                   "14:5",
+		"spec.probes[1].probe.exec.command[1]":  "15:35",
+		"spec.probes[1].probe.exec.command[7]":  "15:20",
+		"spec.probes[1].probe.httpGet.port":     "15:5",
+		"spec.probes[-1]":                       "12:3",
+		"spec.probes[x]":                        "12:3",
+		"spec.merged.shared.deep":               "10:5",
+		"spec.merged.own":                       "18:5",
+		"spec.alias.shared":                     "9:3",
+		"spec.circle.missing":                   "20:3",
+		"spec.selector":                         "11:1",
+		"status":                                "5:1",
+		strings.Repeat("spec.probes[0].", 1000): "13:5",
+	} {
+		line, column := positions.Of(path)
+		if got := fmt.Sprintf("%d:%d", line, column); got != want {
+			t.Errorf("position of %q is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Merge keys that repeat each other do not make a search long.
+func TestMergesAreBounded(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 {x: 1}\n")
+	for i := 1; i < 40; i++ {
+		fmt.Fprintf(&bomb, "a%d: &a%d {<<: [*a%d, *a%d, *a%d]}\n", i, i, i-1, i-1, i-1)
+	}
+	documents, err := document.Split([]byte("# x\n---\n" + bomb.String()))
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("%d documents: %v", len(documents), err)
+	}
+	if line, _ := documents[0].Positions().Of("a39.missing"); line != 42 {
+		t.Errorf("line %d, want 42", line)
+	}
+}
+
+// FuzzDocument checks that each position is within the manifest.
+func FuzzDocument(f *testing.F) {
+	f.Add(manifest, "spec.probes[1].probe.exec")
+	f.Add("{\n\t\"a\": [1]}", "a[0]")
+	f.Add("a: *a\n---\n- - &x [*x]\n...\n--- b\n", "[0][0]")
+	f.Fuzz(func(t *testing.T, content, path string) {
+		documents, err := document.Split([]byte(content))
+		if err != nil {
+			return
+		}
+		lines := strings.Count(content, "\n") + strings.Count(content, "\r") + strings.Count(content, "\u0085") +
+			strings.Count(content, "\u2028") + strings.Count(content, "\u2029") + 2
+		for i, d := range documents {
+			if (d.Err == nil) != (d.JSON != nil) || d.Number != i+1 {
+				t.Errorf("document %d: number %d, error %v, JSON %q", i, d.Number, d.Err, d.JSON)
+			}
+			line, column := d.Positions().Of(path)
+			if line < 1 || line > lines || column < 1 || d.ErrorLine() < 1 {
+				t.Errorf("position %d:%d and error line %d of %d lines", line, column, d.ErrorLine(), lines)
+			}
+		}
+	})
+}
