@@ -37,6 +37,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 		SuggestionsMinimumDistance: 2,
 	}
+	root.AddCommand(newInitCommand(streams, version), newLintCommand(streams, version))
 	root.AddCommand(newExplainCommand(streams, program, version))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

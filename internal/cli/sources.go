@@ -18,8 +18,8 @@ import (
 const (
 	// downloadTimeout limits the download of one manifest.
 	downloadTimeout = 30 * time.Second
-	// maxDownloadBytes limits its size.
-	maxDownloadBytes = 16 << 20
+	// maxManifestBytes limits the size of one manifest.
+	maxManifestBytes = 16 << 20
 )
 
 // isURL reports whether a file name is a URL, as kubectl decides it.
@@ -43,12 +43,12 @@ func download(ctx context.Context, url string) (content []byte, err error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("read manifest %s: server answered %s", url, response.Status)
 	}
-	content, err = io.ReadAll(io.LimitReader(response.Body, maxDownloadBytes+1))
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxManifestBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read manifest %s: %w", url, err)
 	}
-	if len(content) > maxDownloadBytes {
-		return nil, fmt.Errorf("read manifest %s: larger than %d bytes", url, maxDownloadBytes)
+	if len(content) > maxManifestBytes {
+		return nil, fmt.Errorf("read manifest %s: larger than %d bytes", url, maxManifestBytes)
 	}
 	return content, nil
 }

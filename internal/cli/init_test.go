@@ -1,0 +1,250 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+const writtenMarker = `# Runs a probe in a container of the selected pods, and marks each pod with the result.
+# "kubectl explain podprobemarker.spec" describes all fields, "seamark lint" checks the file.
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata:
+  name: worker
+spec:
+  # The pods to probe, in the namespace of the marker. The selector cannot be changed later.
+  selector:
+    matchLabels:
+      app: worker
+  # The probes that run in each pod. The name is unique in the marker; events and messages contain it.
+  probes:
+  - name: busy
+    # The container to probe. Pods without it are not probed.
+    containerName: worker
+    probe:
+      # Runs a program and its arguments in the container, without a shell. Exit code 0 is a success.
+      exec:
+        command: [cat, /tmp/job]
+      # Seconds from the start of the container to the first run. The default is 0.
+      initialDelaySeconds: 0
+      # Seconds from the start of a run to the start of the next one. The default is 10.
+      periodSeconds: 10
+      # A run that takes longer fails, in seconds, at most 300. The default is 1.
+      timeoutSeconds: 1
+      # Successes in a row until the state is Succeeded. The default is 1.
+      successThreshold: 1
+      # Failures in a row until the state is Failed. The default is 3.
+      failureThreshold: 3
+    # The labels and annotations of the pod in each state. In a state without an entry, all of them
+    # are removed.
+    markerPolicy:
+    - state: Succeeded
+      labels:
+        busy: "true"
+`
+
+func TestInit(t *testing.T) {
+	stdout, stderr, code := execute(t, "", "init", "--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy")
+	if diff := cmp.Diff(writtenMarker, stdout); diff != "" || code != exit.OK {
+		t.Errorf("exit code %d, marker (-want +got):\n%s", code, diff)
+	}
+	if want := "Note: --container is not set: the marker probes the container \"worker\". Check the name.\n"; stderr != want {
+		t.Errorf("printed %q, want %q", stderr, want)
+	}
+}
+
+// Each flag changes its field.
+func TestInitFlags(t *testing.T) {
+	stdout, stderr, code := execute(t, "", "init", "--grpc", "9090/intake", "-l", "tier in (a,b),!old", "--container", "queue", "--name", "q",
+		"-n", "games", "--probe", "open", "--label", "x=1,2", "--label", "game.io/y", "--annotation", "note=a b,", "--condition", "example.com/open",
+		"--initial-delay", "5s", "--period", "1m", "--timeout", "2s", "--success-threshold", "3", "--failure-threshold", "4")
+	if code != exit.OK || stderr != "" {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var lines []string
+	for line := range strings.Lines(stdout) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			lines = append(lines, line)
+		}
+	}
+	want := `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata:
+  name: q
+  namespace: games
+spec:
+  selector:
+    matchExpressions:
+    - key: old
+      operator: DoesNotExist
+    - key: tier
+      operator: In
+      values: [a, b]
+  probes:
+  - name: open
+    containerName: queue
+    probe:
+      grpc:
+        port: 9090
+        service: intake
+      initialDelaySeconds: 5
+      periodSeconds: 60
+      timeoutSeconds: 2
+      successThreshold: 3
+      failureThreshold: 4
+    markerPolicy:
+    - state: Succeeded
+      labels:
+        game.io/y: "true"
+        x: "1"
+      annotations:
+        note: a b
+    - state: Failed
+      labels:
+        x: "2"
+      annotations:
+        note: ""
+    podConditionType: example.com/open
+`
+	if diff := cmp.Diff(want, strings.Join(lines, "")); diff != "" {
+		t.Errorf("marker (-want +got):\n%s", diff)
+	}
+}
+
+// Each error names the flag. Nothing is printed.
+func TestInitErrors(t *testing.T) {
+	valid := []string{"--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy"}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":           {nil, "specify the probe by flags, such as --exec 'cat /tmp/job' -l app=worker --label busy: without a terminal, init cannot ask questions"},
+		"argument":          {[]string{"x"}, `unknown command "x" for "seamark init"`},
+		"only a label":      {[]string{"--label", "busy"}, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker"},
+		"no mark":           {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
+		"two handlers":      {append([]string{"--tcp", "80"}, valid...), "exactly one of --exec, --http, --tcp and --grpc is required, not 2"},
+		"port":              {[]string{"--tcp", "0", "-l", "app=a", "--label", "busy"}, `--tcp: "0" is invalid: must be a port number from 1 to 65535 or the name of a port`},
+		"no name":           {[]string{"--tcp", "1", "-l", "a=b,c=d", "--label", "busy"}, "--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used"},
+		"same label":        {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
+		"period":            {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
+		"short period":      {append([]string{"--period", "1s", "--timeout", "2s"}, valid...), "--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less"},
+		"long timeout":      {append([]string{"--period", "10m", "--timeout", "6m"}, valid...), "--timeout: Invalid value: 360: spec.probes[0].probe.timeoutSeconds in body should be less than or equal to 300"},
+		"delay":             {append([]string{"--initial-delay", "-1s"}, valid...), "--initial-delay: -1s is invalid: must be whole seconds, at least 0s"},
+		"threshold":         {append([]string{"--failure-threshold", "0"}, valid...), "--failure-threshold: 0 is invalid: must be 1 or more"},
+		"script":            {[]string{"--exec", "if true", "-l", "app=a", "--label", "busy"}, "--exec: the script has a syntax error: line 1, column 1:"},
+		"label of selector": {[]string{"--tcp", "1", "-l", "app=a", "--label", "app"}, `--label: "app" is a key of spec.selector`},
+		"label value":       {[]string{"--tcp", "1", "-l", "app=a", "--label", "x=a b"}, "--label: Invalid value: "},
+		"deletion cost":     {append([]string{"--annotation", "controller.kubernetes.io/pod-deletion-cost=low"}, valid...), `--annotation: "low" is not an integer`},
+		"condition":         {append([]string{"--condition", "Ready"}, valid...), `--condition: Invalid value: "Ready": must not be a condition type that Kubernetes sets`},
+		"container":         {append([]string{"--container", "A"}, valid...), `--container: Invalid value: "A": must be a container name`},
+		"name":              {append([]string{"--name", "A"}, valid...), `--name: Invalid value: "A": a lowercase RFC 1123 subdomain`},
+		"namespace":         {append([]string{"--namespace", "A"}, valid...), `--namespace: Invalid value: "A": a lowercase RFC 1123 label`},
+		"probe":             {append([]string{"--probe", "a#b"}, valid...), `--probe: Invalid value: "a#b": must consist of letters`},
+		"file in no folder": {append([]string{"-o", "/missing/marker.yaml"}, valid...), "--output: open /missing/marker.yaml: no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := execute(t, "", append([]string{"init"}, test.args...)...)
+			wanted := exit.Usage
+			if name == "file in no folder" {
+				wanted = exit.Failed
+			}
+			if code != wanted || !strings.HasPrefix(stderr, "Error: "+test.want) || stdout != "" {
+				t.Errorf("exit code %d, output %q, errors:\n%s\nwant:\n%s", code, stdout, stderr, test.want)
+			}
+		})
+	}
+}
+
+func TestInitFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "marker.yaml")
+	args := []string{"init", "--exec", "cat /tmp/job", "-l", "app=worker", "--container", "worker", "--label", "busy", "-o", file}
+	stdout, stderr, code := execute(t, "", args...)
+	if want := "Wrote " + file + ". Check it together with the workload: seamark lint " + file + " WORKLOAD.yaml\n"; code != exit.OK || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, output %q, errors %q, want %q", code, stdout, stderr, want)
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != writtenMarker {
+		t.Errorf("the file contains %q, error %v", content, err)
+	}
+	_, stderr, code = execute(t, "", args...)
+	if code != exit.Usage || !strings.HasPrefix(stderr, "Error: --output: "+file+" exists: ") {
+		t.Errorf("exit code %d, errors %q for a file that exists", code, stderr)
+	}
+	_, stderr, code = execute(t, "", append(args, "--force", "--label", "x")...)
+	if content, err := os.ReadFile(file); code != exit.OK || err != nil || !strings.Contains(string(content), "x: \"true\"") {
+		t.Errorf("exit code %d, errors %q, the file contains %q, error %v", code, stderr, content, err)
+	}
+}
+
+func TestInitQuestions(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers []string
+		want    InitOptions
+		prompts string
+		err     string
+	}{
+		"defaults": {
+			answers: []string{"", "cat /tmp/job", "app=worker", "", "", "busy", "", ""},
+			want:    InitOptions{Exec: "cat /tmp/job", Selector: "app=worker", Container: "worker", Name: "worker", Labels: []string{"busy"}},
+			prompts: "How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE: " +
+				"Labels of the pods, such as app=worker: Container [worker]: Name of the marker [worker]: " +
+				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none): Condition to set, such as example.com/busy (empty for none): " +
+				"Seconds between two runs [10]: ",
+		},
+		"corrections": {
+			answers: []string{"ftp", "tcp", "x y", "80", "a=b,c=d", "", "main", "q", "=", "", "", "open", "0", "5"},
+			want:    InitOptions{TCP: "80", Selector: "a=b,c=d", Container: "main", Name: "q", Condition: "open"},
+			prompts: "How to probe: exec, http, tcp or grpc [exec]:   \"ftp\" is invalid: must be exec, http, tcp or grpc\n" +
+				"How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE:   --tcp: \"x y\" is invalid: must be a port number from 1 to 65535 or the name of a port\n" +
+				"Command, PATH:PORT, port, or PORT/SERVICE: Labels of the pods, such as app=worker: Container:   required\nContainer: Name of the marker: " +
+				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none):   \"=\" is invalid: must be KEY, KEY=VALUE or KEY=VALUE,VALUE, for the states Succeeded and Failed\n" +
+				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none): Condition to set, such as example.com/busy (empty for none):   required: a probe must set a label or a condition\n" +
+				"Condition to set, such as example.com/busy (empty for none): Seconds between two runs [10]:   \"0\" is invalid: must be a number of seconds, 1 or more\nSeconds between two runs [10]: ",
+		},
+		"end of the input": {
+			answers: []string{"exec"}, want: InitOptions{},
+			prompts: "How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE: \n",
+			err:     `no answer to "Command, PATH:PORT, port, or PORT/SERVICE"`,
+		},
+		"no valid answer": {
+			answers: []string{"a", "b", "c", "exec"}, want: InitOptions{},
+			prompts: strings.Join([]string{"", `"a" is invalid: must be exec, http, tcp or grpc` + "\n", `"b" is invalid: must be exec, http, tcp or grpc` + "\n"}, "How to probe: exec, http, tcp or grpc [exec]:   ") +
+				`How to probe: exec, http, tcp or grpc [exec]:   "c" is invalid: must be exec, http, tcp or grpc` + "\n",
+			err: `no valid answer to "How to probe: exec, http, tcp or grpc"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, _, _ := genericiooptions.NewTestIOStreams()
+			command := newInitCommand(streams, "v1.2.3")
+			if command == nil {
+				t.Fatal("no command")
+			}
+			o := &InitOptions{Period: 10e9}
+			var prompts bytes.Buffer
+			err := o.ask(strings.NewReader(strings.Join(test.answers, "\n")+"\n"), &prompts)
+			if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
+				t.Errorf("error %v, want %q", err, test.err)
+			}
+			if diff := cmp.Diff(test.prompts, prompts.String()); diff != "" {
+				t.Errorf("prompts (-want +got):\n%s", diff)
+			}
+			test.want.Period = 10e9
+			if name == "corrections" {
+				test.want.Period = 5e9
+			}
+			if diff := cmp.Diff(test.want, *o, cmp.Comparer(func(a, b genericiooptions.IOStreams) bool { return true })); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

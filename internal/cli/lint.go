@@ -1,0 +1,259 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/lint"
+	"github.com/seamark-dev/seamark/internal/lint/sarif"
+)
+
+// LintOptions are the options of `seamark lint`.
+type LintOptions struct {
+	genericiooptions.IOStreams
+	// Version is the version of the program.
+	Version string
+
+	// Filenames are files, folders, or "-" for the standard input.
+	Filenames []string
+	// Output is text, json, yaml or sarif.
+	Output string
+	// FailOn is the severity from which findings make the command fail: warning or error.
+	FailOn string
+	// Show is the severity from which findings are printed: info, warning or error.
+	Show string
+}
+
+const lintLong = `Check manifests without a cluster.
+
+The command checks PodProbeMarkers, and CloneSets and StatefulSets of apps.kruise.io, as the
+API server does: with the schema and the rules of the CustomResourceDefinitions. It also finds
+mistakes that the API server accepts, such as a label that two probes set, a selector that
+matches none of the given pod templates, or a command that needs a shell.
+
+The markers are compared with each other and with the workloads and Services in the given
+files, as if all were applied to one cluster. A namespace that is not set is "default".
+
+The arguments are files, folders with all their subfolders, or - for the standard input. A
+folder with a kustomization is built; its manifests are only compared with each other, and
+their findings have no line. The templates of Helm charts are skipped: use
+"helm template CHART | seamark lint -".
+
+Exit codes: 0 if there is no finding of the severity --fail-on or above, 1 if there is one,
+2 for bad input.`
+
+const lintExample = `  # Check a marker together with the workload that it selects
+  seamark lint marker.yaml deployment.yaml
+
+  # Check everything in a repository, fail on warnings too, and show the findings in GitHub
+  seamark lint . --fail-on warning -o sarif > seamark.sarif
+
+  # Check what a chart installs
+  helm template ./chart | seamark lint -`
+
+func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	o := &LintOptions{IOStreams: streams, Version: version}
+	command := &cobra.Command{
+		Use:     "lint FILE...",
+		Short:   "Check manifests without a cluster",
+		Long:    lintLong,
+		Example: lintExample,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Filenames = args
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&o.Output, "output", "o", "text", "output format: text, json, yaml or sarif")
+	flags.StringVar(&o.FailOn, "fail-on", "error", "severity from which a finding makes the command fail: warning or error")
+	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
+	for flag, values := range o.choices() {
+		// The flags exist.
+		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return command
+}
+
+// choices returns the allowed values of the flags.
+func (o *LintOptions) choices() map[string][]string {
+	return map[string][]string{
+		"output":  {"text", "json", "yaml", "sarif"},
+		"fail-on": {"warning", "error"},
+		"show":    {"info", "warning", "error"},
+	}
+}
+
+// Validate checks the flags. The error names each invalid flag and the allowed values.
+func (o *LintOptions) Validate() error {
+	var errs []error
+	if len(o.Filenames) == 0 {
+		errs = append(errs, errors.New("FILE is required: specify files, folders, or - for the standard input"))
+	}
+	for _, flag := range []struct{ name, value string }{{"output", o.Output}, {"fail-on", o.FailOn}, {"show", o.Show}} {
+		if allowed := o.choices()[flag.name]; !slices.Contains(allowed, flag.value) {
+			last := len(allowed) - 1
+			errs = append(errs, fmt.Errorf("--%s: %q is invalid: must be %s or %s", flag.name, flag.value,
+				strings.Join(allowed[:last], ", "), allowed[last]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
+func (o *LintOptions) Run(ctx context.Context) error {
+	files := &lintFiles{in: o.In}
+	for _, name := range o.Filenames {
+		if err := files.add(name); err != nil {
+			return err
+		}
+	}
+	sets := [][]lint.File{files.plain}
+	for _, built := range files.built {
+		sets = append(sets, []lint.File{built})
+	}
+	linter, report := &lint.Linter{}, lintReport{Findings: []lint.Finding{}}
+	report.Summary.Files = len(files.plain) + len(files.built)
+	for _, set := range sets {
+		result, err := linter.Check(ctx, set)
+		if err != nil {
+			return err
+		}
+		report.add(result, lint.Severity(o.Show))
+	}
+	if report.Summary.Objects == 0 && report.Summary.Errors == 0 {
+		return fmt.Errorf("%s: no Kubernetes object", strings.Join(o.Filenames, ", "))
+	}
+	if err := o.print(report); err != nil {
+		return exit.Failure(fmt.Errorf("print findings: %w", err))
+	}
+	if report.Summary.Errors > 0 || report.Summary.Warnings > 0 && o.FailOn == string(lint.Warning) {
+		return exit.Failure(errors.New(report.Summary.String()))
+	}
+	fmt.Fprintln(o.ErrOut, report.Summary)
+	return nil
+}
+
+// print prints the findings in the output format.
+func (o *LintOptions) print(report lintReport) error {
+	switch o.Output {
+	case "json":
+		encoder := json.NewEncoder(o.Out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	case "yaml":
+		content, err := yaml.Marshal(report)
+		if err != nil {
+			return err
+		}
+		_, err = o.Out.Write(content)
+		return err
+	case "sarif":
+		return sarif.Write(o.Out, report.Findings, o.Version)
+	default:
+		return printFindings(o.Out, report.Findings)
+	}
+}
+
+// printFindings prints one line per finding, and one for its fix.
+func printFindings(w io.Writer, findings []lint.Finding) error {
+	for _, f := range findings {
+		place, message := f.File, f.Message
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+		}
+		if f.Field != "" {
+			message = f.Field + ": " + message
+		}
+		if f.Line == 0 && f.Object != "" {
+			message = f.Object + ": " + message
+		}
+		if f.Fix != "" {
+			message += "\n    fix: " + f.Fix
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s: %s\n", place, f.Severity, withRule(message, f.Rule)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withRule adds the name of the rule to the first line.
+func withRule(message, rule string) string {
+	first, rest, more := strings.Cut(message, "\n")
+	first += " [" + rule + "]"
+	if more {
+		first += "\n" + rest
+	}
+	return first
+}
+
+// lintReport is the output in JSON and YAML.
+type lintReport struct {
+	Findings []lint.Finding `json:"findings"`
+	Summary  lintSummary    `json:"summary"`
+}
+
+// lintSummary counts the findings, also those that are not shown.
+type lintSummary struct {
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Infos    int `json:"infos"`
+	Files    int `json:"files"`
+	// Objects are the Kubernetes objects, and Checked those with a CustomResourceDefinition of Seamark.
+	Objects int `json:"objects"`
+	Checked int `json:"checked"`
+	hidden  int
+}
+
+func (r *lintReport) add(result lint.Result, show lint.Severity) {
+	r.Summary.Objects += result.Objects
+	r.Summary.Checked += result.Checked
+	for _, f := range result.Findings {
+		switch f.Severity {
+		case lint.Error:
+			r.Summary.Errors++
+		case lint.Warning:
+			r.Summary.Warnings++
+		case lint.Info:
+			r.Summary.Infos++
+		}
+		if f.Severity.AtLeast(show) {
+			r.Findings = append(r.Findings, f)
+		} else {
+			r.Summary.hidden++
+		}
+	}
+}
+
+// String returns the counts in one line.
+func (s lintSummary) String() string {
+	count := func(n int, noun string) string {
+		if n != 1 {
+			noun += "s"
+		}
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	text := fmt.Sprintf("%s, %s in %s: %s checked", count(s.Errors, "error"), count(s.Warnings, "warning"), count(s.Files, "file"),
+		count(s.Checked, "object"))
+	if s.hidden > 0 {
+		text += fmt.Sprintf("; %s not shown, see --show", count(s.hidden, "finding"))
+	}
+	return text
+}

@@ -1,0 +1,227 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+// badMarker has an error, a warning and a piece of information.
+const badMarker = `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: worker}
+spec:
+  selector: {matchLabels: {app: worker}}
+  probes:
+  - name: busy
+    container: worker
+    probe:
+      exec: {command: ["cat /tmp/job"]}
+      periodSeconds: 1
+    markerPolicy:
+    - state: Succeeded
+      labels: {busy: "true"}
+`
+
+// goodMarker has no errors and no warnings.
+var goodMarker = strings.NewReplacer("container:", "containerName:", `["cat /tmp/job"]`, "[cat, /tmp/job]").Replace(badMarker)
+
+// warnedMarker has a warning.
+var warnedMarker = strings.NewReplacer("container:", "containerName:").Replace(badMarker)
+
+func TestLintOutput(t *testing.T) {
+	const findings = `standard input:7:5: error: spec.probes[0].containerName: Required value [schema]
+standard input:8:5: error: spec.probes[0].container: unknown field [unknown-field]
+`
+	const warning = `standard input:10:24: warning: spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command [exec-shell-line]
+    fix: use ["cat", "/tmp/job"]
+`
+	for name, test := range map[string]struct {
+		input          string
+		args           []string
+		stdout, stderr string
+		code           int
+	}{
+		"findings":        {badMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed},
+		"only errors":     {badMarker, []string{"--show", "error"}, findings, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed},
+		"warning":         {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
+		"fail on warning": {warnedMarker, []string{"--fail-on", "warning"}, warning, "Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed},
+		"clean":           {goodMarker, []string{"--fail-on", "warning"}, "", "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK},
+		"YAML": {
+			strings.NewReplacer("periodSeconds: 1", "periodSeconds: 1\n      failureThreshold: 1").Replace(goodMarker), []string{"--show", "info", "-o", "yaml"}, `findings:
+- column: 24
+  field: spec.probes[0].probe.exec.command[0]
+  file: standard input
+  fix: use the absolute path of the program
+  line: 10
+  message: '"cat" is searched in the PATH of the container'
+  object: PodProbeMarker worker
+  rule: exec-no-path
+  severity: info
+summary:
+  checked: 1
+  errors: 0
+  files: 1
+  infos: 1
+  objects: 1
+  warnings: 0
+`, "0 errors, 0 warnings in 1 file: 1 object checked\n", exit.OK,
+		},
+		"JSON": {goodMarker, []string{"-o", "json"}, `{
+  "findings": [],
+  "summary": {
+    "errors": 0,
+    "warnings": 0,
+    "infos": 2,
+    "files": 1,
+    "objects": 1,
+    "checked": 1
+  }
+}
+`, "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := execute(t, test.input, append([]string{"lint", "-"}, test.args...)...)
+			if diff := cmp.Diff(test.stdout, stdout); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.stderr, stderr); diff != "" || code != test.code {
+				t.Errorf("exit code %d, want %d; errors (-want +got):\n%s", code, test.code, diff)
+			}
+		})
+	}
+}
+
+func TestLintSARIF(t *testing.T) {
+	stdout, _, code := execute(t, badMarker, "lint", "-", "-o", "sarif")
+	var log struct {
+		Version string
+		Runs    []struct {
+			Tool    struct{ Driver struct{ Version string } }
+			Results []struct{ RuleID string }
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &log); err != nil {
+		t.Fatal(err)
+	}
+	if code != exit.Failed || log.Version != "2.1.0" || len(log.Runs) != 1 || len(log.Runs[0].Results) != 3 || log.Runs[0].Tool.Driver.Version != "v1.2.3" {
+		t.Errorf("exit code %d, log %+v", code, log)
+	}
+}
+
+func TestLintBadInput(t *testing.T) {
+	folder := t.TempDir()
+	writeFiles(t, folder, map[string]string{
+		"empty/notes.txt":              "x",
+		"broken/kustomization.yaml":    "resources: [missing.yaml]\n",
+		"comment.yaml":                 "# nothing\n",
+		"large.yaml":                   strings.Repeat("#", maxManifestBytes+1),
+		"values/replicas/values.yaml":  "replicas: 1\n",
+		"locked/components/notes.yaml": "",
+	})
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":        {nil, "FILE is required: specify files, folders, or - for the standard input"},
+		"output":         {[]string{"-", "-o", "xml"}, `--output: "xml" is invalid: must be text, json, yaml or sarif`},
+		"severity":       {[]string{"-", "--fail-on", "info", "--show", "all"}, "--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error"},
+		"missing file":   {[]string{filepath.Join(folder, "missing.yaml")}, "no such file or directory"},
+		"empty folder":   {[]string{filepath.Join(folder, "empty")}, "no .yaml, .yml or .json file in the folder"},
+		"comments only":  {[]string{filepath.Join(folder, "comment.yaml")}, "comment.yaml: no Kubernetes object"},
+		"other files":    {[]string{filepath.Join(folder, "values")}, "values: no Kubernetes object"},
+		"large file":     {[]string{filepath.Join(folder, "large.yaml")}, "large.yaml: larger than 16777216 bytes"},
+		"kustomization":  {[]string{filepath.Join(folder, "broken")}, "build kustomization "},
+		"standard input": {[]string{"-"}, "-: no Kubernetes object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := execute(t, "", append([]string{"lint"}, test.args...)...)
+			if code != exit.Usage || !strings.Contains(stderr, test.want) || stdout != "" {
+				t.Errorf("exit code %d, output %q, errors %q, want %q", code, stdout, stderr, test.want)
+			}
+		})
+	}
+}
+
+// Folders are read with their subfolders, except for hidden ones and the templates of charts. Each
+// kustomization stands for itself.
+func TestLintFolders(t *testing.T) {
+	folder := t.TempDir()
+	writeFiles(t, folder, map[string]string{
+		"a/marker.yaml":                warnedMarker,
+		"b/marker.json":                `{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker", "metadata": {"name": "second"}}`,
+		"b/values.yml":                 "replicas: 1\n",
+		"b/notes.txt":                  badMarker,
+		".hidden/marker.yaml":          badMarker,
+		"chart/Chart.yaml":             "name: x\n",
+		"chart/templates/marker.yaml":  "{{ if true }}\n",
+		"base/kustomization.yaml":      "resources: [marker.yaml]\n",
+		"base/marker.yaml":             warnedMarker,
+		"overlay/kustomization.yaml":   "resources: [../base]\nnamespace: games\n",
+		"component/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
+	})
+	t.Chdir(folder)
+	for _, name := range []string{".", "./", folder} {
+		stdout, stderr, code := execute(t, "", "lint", name)
+		prefix := ""
+		if name == folder {
+			prefix = folder + string(filepath.Separator)
+		}
+		const field = `spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command [exec-shell-line]` +
+			"\n    fix: use [\"cat\", \"/tmp/job\"]\n"
+		want := prefix + "a/marker.yaml:10:24: warning: " + field +
+			prefix + "b/marker.json:1:1: error: spec: Required value [schema]\n" +
+			prefix + "base/kustomization.yaml: warning: PodProbeMarker worker: " + field +
+			prefix + "overlay/kustomization.yaml: warning: PodProbeMarker games/worker: " + field
+		if diff := cmp.Diff(want, stdout); diff != "" || code != exit.Failed {
+			t.Errorf("%s: exit code %d, errors %q, output (-want +got):\n%s", name, code, stderr, diff)
+		}
+	}
+	stdout, stderr, code := execute(t, "", "lint", "overlay")
+	if code != exit.OK || !strings.HasPrefix(stdout, "overlay/kustomization.yaml: warning: ") {
+		t.Errorf("exit code %d, errors %q, output:\n%s", code, stderr, stdout)
+	}
+}
+
+func TestLintLimits(t *testing.T) {
+	files := &lintFiles{in: strings.NewReader(strings.Repeat("#", maxManifestBytes))}
+	if err := files.add(stdin); err != nil {
+		t.Fatal(err)
+	}
+	files.bytes = maxLintBytes
+	files.in = strings.NewReader("#")
+	if err := files.add(stdin); err == nil || !strings.Contains(err.Error(), "lint fewer files at once") {
+		t.Errorf("error %v for too many bytes", err)
+	}
+}
+
+// All examples are clean, so that users can start from them.
+func TestLintExamples(t *testing.T) {
+	stdout, stderr, code := execute(t, "", "lint", "../../examples", "--fail-on", "warning")
+	if code != exit.OK || stdout != "" || strings.Contains(stderr, " 0 objects checked") {
+		t.Errorf("exit code %d, errors %q, output:\n%s", code, stderr, stdout)
+	}
+}
+
+// writeFiles writes files with their folders.
+func writeFiles(t *testing.T, folder string, contents map[string]string) {
+	t.Helper()
+	for name, content := range contents {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint checks manifests without a cluster: PodProbeMarkers, CloneSets and StatefulSets with
+// the rules of their CustomResourceDefinitions, and markers for mistakes that the API accepts. It
+// compares markers with each other and with the workloads and Services of the same manifests. It is
+// pure: the findings depend only on the contents of the files, in any order of them.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// Severity is how serious a finding is.
+type Severity string
+
+// The severities, the least serious one first.
+const (
+	// Info is a fact that is worth knowing.
+	Info Severity = "info"
+	// Warning is a probable mistake that the API accepts.
+	Warning Severity = "warning"
+	// Error is a manifest that the API server rejects or Seamark does not follow.
+	Error Severity = "error"
+)
+
+// Severities returns all severities, the least serious one first.
+func Severities() []Severity { return []Severity{Info, Warning, Error} }
+
+// AtLeast reports whether the severity is the other one or more serious.
+func (s Severity) AtLeast(other Severity) bool {
+	return slices.Index(Severities(), s) >= slices.Index(Severities(), other)
+}
+
+// File is a manifest with any number of documents.
+type File struct {
+	// Name is the name in findings, such as the path.
+	Name string
+	// Content is the YAML or JSON.
+	Content []byte
+	// Generated is whether the lines of the content are not those of a file that the user wrote, as
+	// for the result of a kustomization. Its findings have no line.
+	Generated bool
+	// Mixed is whether the file may have documents that are not Kubernetes objects. They are ignored.
+	Mixed bool
+}
+
+// Finding is a problem of a manifest.
+type Finding struct {
+	// Severity is how serious the problem is, and Rule the name of the rule in Rules.
+	Severity Severity `json:"severity"`
+	Rule     string   `json:"rule"`
+	// File is the name of the file. Line and Column are counted from 1, the column in characters. They
+	// are zero if they are unknown.
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	// Object is the kind and name of the object, such as "PodProbeMarker worker". It is empty if the
+	// document is not an object.
+	Object string `json:"object,omitempty"`
+	// Field is the path of the field, such as spec.probes[0].name. It is empty for a whole document.
+	Field string `json:"field,omitempty"`
+	// Message describes the problem, with the value of the field.
+	Message string `json:"message"`
+	// Fix is what to do, or empty.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Result is the result of a check.
+type Result struct {
+	// Findings are ordered by file, line, column and rule.
+	Findings []Finding
+	// Objects is the number of Kubernetes objects in the files, and Checked how many of them have a
+	// kind that is checked: PodProbeMarker, CloneSet or StatefulSet of apps.kruise.io.
+	Objects, Checked int
+}
+
+// Linter checks files. It compiles each schema once, when it is first needed. The zero value is ready
+// for use. It must not be used by several goroutines at the same time.
+type Linter struct{ schemas schemas }
+
+// Check checks the files. Objects in different files are compared with each other, as if all were
+// applied to one cluster; a namespace that is not set is "default". It returns an error if a file
+// cannot be split into documents.
+func (l *Linter) Check(ctx context.Context, files []File) (Result, error) {
+	if l.schemas == nil {
+		l.schemas = schemas{}
+	}
+	c := &checker{ctx: ctx, schemas: l.schemas}
+	for _, file := range files {
+		if err := c.read(file); err != nil {
+			return Result{}, err
+		}
+	}
+	c.compare()
+	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field),
+			strings.Compare(a.Message, b.Message))
+	})
+	return Result{Findings: slices.Compact(c.findings), Objects: c.objects, Checked: c.checked}, nil
+}
+
+// checker collects the objects and the findings.
+type checker struct {
+	ctx     context.Context
+	schemas schemas
+
+	markers   []*marker
+	workloads []*workload
+	services  []*service
+	// seen holds the first object of each kind, namespace and name.
+	seen             map[string]*object
+	objects, checked int
+	findings         []Finding
+}
+
+// add adds a finding about a field of an object.
+func (c *checker) add(rule Rule, o *object, field, message, fix string) {
+	f := Finding{
+		Severity: rule.Severity, Rule: rule.Name, File: o.file.Name, Object: o.String(), Field: field, Message: message, Fix: fix,
+	}
+	if !o.file.Generated {
+		f.Line, f.Column = o.positions.Of(o.prefix + field)
+	}
+	c.findings = append(c.findings, f)
+}

@@ -1,0 +1,127 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/workload/order"
+)
+
+// marker is a PodProbeMarker.
+type marker struct {
+	*object
+	spec         v1alpha1.PodProbeMarker
+	requirements requirements
+}
+
+func probePath(i int) string { return fmt.Sprintf("spec.probes[%d]", i) }
+
+// policyPath returns the path of a label or annotation of a policy.
+func policyPath(probe, policy int, kind, key string) string {
+	return fmt.Sprintf("%s.markerPolicy[%d].%s[%s]", probePath(probe), policy, kind, key)
+}
+
+// checkMarker checks a marker alone. accepted is whether the API server accepts it, apart from labels
+// of the selector.
+func (c *checker) checkMarker(m *marker, accepted bool) {
+	inSelector := c.checkOwnSelector(m)
+	if accepted && !inSelector {
+		if _, err := plan.Compile(&m.spec); err != nil {
+			path, message, _ := strings.Cut(err.Error(), ": ")
+			c.add(ruleProviderAnnotation, m.object, path, message, "use another key")
+		}
+	}
+	for i := range m.spec.Spec.Probes {
+		probe := &m.spec.Spec.Probes[i]
+		c.checkTimes(m, i, &probe.Probe.Probe)
+		if probe.Probe.Exec != nil {
+			c.checkCommand(m.object, probePath(i)+".probe.exec.command", probe.Probe.Exec.Command)
+		}
+		c.checkDeletionCosts(m, i, probe)
+	}
+}
+
+// checkOwnSelector finds labels whose keys are in the marker's selector.
+func (c *checker) checkOwnSelector(m *marker) bool {
+	selector := m.spec.Spec.Selector
+	if selector == nil {
+		return false
+	}
+	found := false
+	for i, probe := range m.spec.Spec.Probes {
+		for j, policy := range probe.MarkerPolicy {
+			for _, key := range slices.Sorted(maps.Keys(policy.Labels)) {
+				if !selects(selector, key) {
+					continue
+				}
+				found = true
+				c.add(ruleMarkInSelector, m.object, policyPath(i, j, "labels", key),
+					fmt.Sprintf("%q is a key of spec.selector: the marker would change which pods it selects", key),
+					"set another label, or select the pods by other labels")
+			}
+		}
+	}
+	return found
+}
+
+// selects reports whether the selector has a requirement for the key.
+func selects(selector *metav1.LabelSelector, key string) bool {
+	_, matched := selector.MatchLabels[key]
+	return matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key })
+}
+
+// checkTimes compares the period with the timeout, and lists unset fields with other defaults than in
+// OpenKruise.
+func (c *checker) checkTimes(m *marker, i int, probe *corev1.Probe) {
+	defaults, path := plan.KubernetesDefaults(), probePath(i)+".probe"
+	period, timeout := probe.PeriodSeconds, probe.TimeoutSeconds
+	var unset, ours, theirs []string
+	if period == 0 {
+		period = defaults.PeriodSeconds
+		unset, ours, theirs = append(unset, "periodSeconds"), append(ours, fmt.Sprint(defaults.PeriodSeconds)), append(theirs, openKruiseDefault)
+	}
+	if timeout == 0 {
+		timeout = defaults.TimeoutSeconds
+	}
+	if period > 0 && timeout > period {
+		field := path + ".timeoutSeconds"
+		c.add(rulePeriod, m.object, field, fmt.Sprintf("the timeout of %d s is longer than the period of %d s", timeout, period),
+			fmt.Sprintf("set periodSeconds to %d or more, or timeoutSeconds to %d or less", timeout, period))
+	}
+	if probe.FailureThreshold == 0 {
+		unset, ours, theirs = append(unset, "failureThreshold"), append(ours, fmt.Sprint(defaults.FailureThreshold)), append(theirs, openKruiseDefault)
+	}
+	if len(unset) > 0 {
+		c.add(ruleDefaults, m.object, path, fmt.Sprintf("%s: the default is %s as in Kubernetes, and %s in OpenKruise 1.9",
+			strings.Join(unset, " and "), strings.Join(ours, " and "), strings.Join(theirs, " and ")),
+			"set the fields if the marker is also used with OpenKruise")
+	}
+}
+
+// openKruiseDefault is the value of OpenKruise 1.9 for an unset period or threshold.
+const openKruiseDefault = "1"
+
+// checkDeletionCosts checks the values of the annotation that ReplicaSets and CloneSets read.
+func (c *checker) checkDeletionCosts(m *marker, i int, probe *v1alpha1.PodContainerProbe) {
+	for j, policy := range probe.MarkerPolicy {
+		cost, found := policy.Annotations[corev1.PodDeletionCost]
+		if !found {
+			continue
+		}
+		if _, valid := order.ParseDeletionCost(cost); !valid {
+			c.add(ruleDeletionCost, m.object, policyPath(i, j, "annotations", corev1.PodDeletionCost),
+				fmt.Sprintf("%q is not an integer from -2147483648 to 2147483647: the API server refuses the marks", cost),
+				`use a decimal number without "+" and leading zeros, such as "-10"`)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+// Rule is one kind of finding. Its name and severity do not change between versions.
+type Rule struct {
+	// Name is the name of the rule.
+	Name string
+	// Severity is the severity of its findings.
+	Severity Severity
+	// Summary is what the rule finds, in one sentence.
+	Summary string
+}
+
+// Rules returns all rules: those of the API first, then those of probes, of marks and of workloads.
+func Rules() []Rule {
+	return []Rule{
+		ruleYAML, ruleNotAnObject, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
+		ruleMarkInSelector, ruleProviderAnnotation, ruleDuplicateObject,
+		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleNoPath, ruleDefaults,
+		ruleDeletionCost, ruleSharedMark,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoPods, ruleNoContainer, ruleNoPort,
+	}
+}
+
+//nolint:gochecknoglobals // Go has no constants of struct types. Nothing changes these.
+var (
+	ruleYAML         = Rule{"invalid-yaml", Error, "A document is not valid YAML, or a key occurs twice."}
+	ruleNotAnObject  = Rule{"not-an-object", Error, "A document has no apiVersion or no kind."}
+	ruleAPIVersion   = Rule{"api-version", Error, "A PodProbeMarker has another apiVersion than apps.kruise.io/v1alpha1."}
+	ruleUnknownField = Rule{"unknown-field", Error, "A field does not exist in the API, for example because it is misspelled."}
+	ruleSchema       = Rule{"schema", Error, "A value breaks a rule of the CustomResourceDefinition: the API server rejects the object."}
+	ruleMetadata     = Rule{"metadata", Error, "The name, namespace, labels or annotations of an object are invalid."}
+	ruleTemplate     = Rule{"template", Error, "A pod template has an unknown field, or a value of the wrong type."}
+
+	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
+	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
+	ruleDuplicateObject    = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
+
+	rulePeriod         = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}
+	ruleShellLine      = Rule{"exec-shell-line", Warning, "The program of an exec probe contains blanks, so that a whole command line is taken for the name of a program."}
+	ruleShellSyntax    = Rule{"exec-shell-syntax", Warning, "An exec probe passes a shell operator or a variable to a program that is not a shell."}
+	ruleShellBuiltin   = Rule{"exec-shell-builtin", Warning, "The program of an exec probe exists only inside shells."}
+	ruleShellScript    = Rule{"exec-shell-script", Warning, "The script of an exec probe is missing or has a syntax error."}
+	ruleShellArguments = Rule{"exec-shell-arguments", Warning, "An exec probe passes arguments to a shell script that does not use them, because the script is split into several items."}
+	ruleNoPath         = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
+	ruleDefaults       = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
+
+	ruleDeletionCost = Rule{"deletion-cost", Warning, "The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks."}
+	ruleSharedMark   = Rule{"shared-mark", Warning, "Two probes set the same label, annotation or condition on the same pods. Only the first one takes effect."}
+
+	ruleMarkInWorkload = Rule{"mark-in-workload-selector", Warning, "A marker sets a label whose key is in the selector of the workload that owns the pods, which then loses them."}
+	ruleServiceValue   = Rule{"service-selector-value", Warning, "A Service selects a value that no probe sets, of a label that probes set. It selects no pod."}
+	ruleNoPods         = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
+	ruleNoContainer    = Rule{"container-not-found", Warning, "None of the matching pod templates has the container of the probe."}
+	ruleNoPort         = Rule{"port-not-found", Warning, "The container of the probe has no port with the name that the probe uses."}
+)

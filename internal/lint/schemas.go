@@ -1,0 +1,131 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/schema"
+)
+
+const kindMarker = "PodProbeMarker"
+
+// schemas are the compiled schemas. Compiling one can take a tenth of a second, so each is compiled
+// when it is first used.
+type schemas map[kindschema.GroupVersionKind]*schema.Schema
+
+// kind is a kind with a CustomResourceDefinition of Seamark.
+type kind struct {
+	definition func() []byte
+	of         reflect.Type
+}
+
+// kinds returns the kinds that are checked.
+func kinds() map[kindschema.GroupVersionKind]kind {
+	return map[kindschema.GroupVersionKind]kind{
+		v1alpha1.GroupVersion().WithKind(kindMarker):   {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},
+		v1alpha1.GroupVersion().WithKind("CloneSet"):   {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
+		v1beta1.GroupVersion().WithKind("StatefulSet"): {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
+	}
+}
+
+// checkSchema checks an object with its CustomResourceDefinition, if it has one. It reports whether
+// the API server accepts it, apart from labels in the selector of a marker.
+func (c *checker) checkSchema(o *object) bool {
+	gvk := o.raw.GroupVersionKind()
+	known, isKnown := kinds()[gvk]
+	if !isKnown {
+		return true
+	}
+	c.checked++
+	before := len(c.findings)
+	c.checkMetadata(o)
+	rules, err := c.schemas.of(gvk, known)
+	if err != nil {
+		c.add(ruleSchema, o, "", err.Error(), "")
+		return false
+	}
+	// The check sets defaults, and findings are about what the user wrote.
+	for _, err := range rules.Check(c.ctx, o.raw.DeepCopy().Object) {
+		c.schemaError(o, known, err)
+	}
+	if template, found, _ := unstructured.NestedMap(o.raw.Object, "spec", "template"); found {
+		c.checkTemplate(o, template, len(c.findings) == before)
+	}
+	return len(c.findings) == before
+}
+
+func (s schemas) of(gvk kindschema.GroupVersionKind, k kind) (*schema.Schema, error) {
+	if compiled, ok := s[gvk]; ok {
+		return compiled, nil
+	}
+	compiled, err := schema.New(k.definition(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("load schema of %s: %w", gvk.Kind, err)
+	}
+	s[gvk] = compiled
+	return compiled, nil
+}
+
+// schemaError adds the finding for an error of the schema.
+func (c *checker) schemaError(o *object, k kind, err *field.Error) {
+	switch {
+	case err.Detail == schema.UnknownField:
+		fix := ""
+		if meant := schema.Suggestion(err.Field, k.of); meant != "" {
+			fix = fmt.Sprintf("did you mean %q?", meant)
+		}
+		c.add(ruleUnknownField, o, err.Field, "unknown field", fix)
+	case o.raw.GetKind() == kindMarker && strings.HasSuffix(err.Detail, "the marker would change which pods it selects"):
+		// The rule mark-in-selector names the key.
+	case strings.HasPrefix(err.Field, "metadata."):
+		// checkMetadata has found it.
+	default:
+		fix := ""
+		if strings.Contains(err.Detail, "must be of type string: ") {
+			fix = "write the value in quotes"
+		}
+		c.add(ruleSchema, o, strings.TrimPrefix(err.Field, "<nil>"), err.ErrorBody(), fix)
+	}
+}
+
+// checkTemplate checks the fields of a pod template that no CustomResourceDefinition defines. typed is
+// whether those that it defines have the right types.
+func (c *checker) checkTemplate(o *object, template map[string]any, typed bool) {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(template, &corev1.PodTemplateSpec{}, true)
+	if err == nil {
+		return
+	}
+	strict, isStrict := runtime.AsStrictDecodingError(err)
+	if !isStrict {
+		if typed {
+			c.add(ruleTemplate, o, "spec.template", "not a pod template: "+err.Error(), "")
+		}
+		return
+	}
+	for _, err := range strict.Errors() {
+		path := "spec.template"
+		if name, isUnknown := strings.CutPrefix(err.Error(), `unknown field "`); isUnknown {
+			path += "." + strings.TrimSuffix(name, `"`)
+			fix := ""
+			if meant := schema.Suggestion(strings.TrimPrefix(path, "spec.template."), reflect.TypeFor[corev1.PodTemplateSpec]()); meant != "" {
+				fix = fmt.Sprintf("did you mean %q?", meant)
+			}
+			c.add(ruleTemplate, o, path, "unknown field", fix)
+			continue
+		}
+		c.add(ruleTemplate, o, path, err.Error(), "")
+	}
+}
