@@ -37,6 +37,7 @@ func timeline() chart.Timeline {
 	}}
 }
 
+// TestCharts compares each chart with the file in testdata that has its name.
 func TestCharts(t *testing.T) {
 	for name, draw := range map[string]func(io.Writer) error{
 		"ascii.txt":  func(w io.Writer) error { return timeline().Text(w, chart.Style{Width: 100}) },
