@@ -61,6 +61,7 @@ func (g *games) result() (gone, held int, interrupted []string) {
 // TestIdleFirst scales game servers from 10 to 5 while matches are running on most of them. No
 // match is interrupted.
 func TestIdleFirst(t *testing.T) {
+	t.Parallel()
 	for name, exclude := range map[string]bool{"default": false, "with the exclude label": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

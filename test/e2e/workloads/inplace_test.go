@@ -61,6 +61,7 @@ func (s *suite) change(set ctrl.Object, change func(*corev1.PodTemplateSpec)) {
 // TestImageInPlace changes the image of a pod: the pod stays, and its container is restarted once.
 // The new image has the ID of the old one, so only the container shows the update.
 func TestImageInPlace(t *testing.T) {
+	t.Parallel()
 	for kind, set := range sets(0) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -149,6 +150,7 @@ func (l *graceLog) see(o ctrl.Object, _ bool) {
 // TestGracePeriod checks that a pod is not ready for the grace period before its container is
 // restarted, so that load balancers stop sending requests to it.
 func TestGracePeriod(t *testing.T) {
+	t.Parallel()
 	const grace = 3
 	for kind, set := range sets(grace) {
 		t.Run(kind, func(t *testing.T) {
@@ -182,6 +184,7 @@ func gateOpen(pod *corev1.Pod) error {
 // TestResourcesInPlace changes the CPU request and limit: the kubelet resizes the container and does not
 // restart it.
 func TestResourcesInPlace(t *testing.T) {
+	t.Parallel()
 	cpu := func(request string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(request)},
@@ -218,6 +221,7 @@ func TestResourcesInPlace(t *testing.T) {
 
 // TestOtherChangesRecreate changes an environment variable, which cannot change in a running pod.
 func TestOtherChangesRecreate(t *testing.T) {
+	t.Parallel()
 	for kind, set := range sets(0) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

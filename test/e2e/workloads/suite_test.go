@@ -29,16 +29,21 @@ import (
 const idle = `trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done`
 
 // suite is what one test uses of the cluster.
-type suite struct{ *cluster.Cluster }
+type suite struct {
+	*cluster.Cluster
+	// tags are the names of images that the test has added to the nodes.
+	tags []string
+}
 
 // newSuite connects to the cluster and creates a namespace, which is deleted when the test ends.
 func newSuite(t *testing.T) *suite {
 	t.Helper()
-	s := &suite{cluster.Connect(t, "../../..")}
+	s := &suite{Cluster: cluster.Connect(t, "../../..")}
 	s.CreateNamespace("workloads-", func(ctx context.Context) {
 		if t.Failed() {
 			s.dump(ctx)
 		}
+		s.untag(ctx)
 	})
 	return s
 }
@@ -219,20 +224,39 @@ func statefulInPlace(set *v1beta1.StatefulSet) {
 	}
 }
 
-// tag gives an image of every node another name. The kubelet delays the restart of a container
-// with an image that the same pod has used before.
+// tag gives an image of every node another name until the test ends. The kubelet delays the restart
+// of a container with an image that the same pod has used before.
 func (s *suite) tag(image, name string) {
 	s.Helper()
+	cluster.Must(s, s.images(s.Context(), "tag", "--force", image, name))
+	s.tags = append(s.tags, name)
+}
+
+// untag removes the names that the test has added. Containers that run are not affected.
+func (s *suite) untag(ctx context.Context) {
+	s.Helper()
+	if len(s.tags) == 0 {
+		return
+	}
+	if err := s.images(ctx, append([]string{"remove"}, s.tags...)...); err != nil {
+		s.Errorf("remove images: %v", err)
+	}
+}
+
+// images runs a command of ctr that changes the images of every node.
+func (s *suite) images(ctx context.Context, args ...string) error {
 	sockets, err := filepath.Glob(filepath.Join(s.Dir, "nodes", "*", "containerd.sock"))
-	cluster.Must(s, err)
+	if err != nil {
+		return fmt.Errorf("find nodes: %w", err)
+	}
 	if len(sockets) == 0 {
-		cluster.Must(s, errors.New("the cluster has no nodes"))
+		return errors.New("the cluster has no nodes")
 	}
 	for _, socket := range sockets {
-		out, err := s.Run(s.Context(), filepath.Join(s.Dir, "bin", "ctr"),
-			"--address", socket, "--namespace", "k8s.io", "images", "tag", "--force", image, name)
-		if err != nil {
-			s.Fatalf("tag %s as %s: %v\n%s", image, name, err, out)
+		command := append([]string{"--address", socket, "--namespace", "k8s.io", "images"}, args...)
+		if out, err := s.Run(ctx, filepath.Join(s.Dir, "bin", "ctr"), command...); err != nil {
+			return fmt.Errorf("ctr %s: %w\n%s", strings.Join(command, " "), err, out)
 		}
 	}
+	return nil
 }

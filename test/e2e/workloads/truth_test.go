@@ -128,6 +128,7 @@ func (h *held) replaced(a string, atOnce bool) {
 // TestPreparingDelete covers the table of docs/cloneset.md: what happens to a pod A that the hook
 // holds when the number of replicas returns to what it was.
 func TestPreparingDelete(t *testing.T) {
+	t.Parallel()
 	for _, exclude := range []bool{false, true} {
 		column := map[bool]string{false: "default", true: "with the exclude label"}[exclude]
 		t.Run("scaled down and up again/"+column, func(t *testing.T) {

@@ -53,6 +53,7 @@ func TestMinReadySeconds(t *testing.T) {
 // TestEnvironmentFromLabel changes a label that an environment variable is read from, together with
 // the image: the restarted container has the new value.
 func TestEnvironmentFromLabel(t *testing.T) {
+	t.Parallel()
 	withEnvironment := func(template *corev1.PodTemplateSpec) {
 		template.Labels["mode"] = "old"
 		template.Spec.Containers[0].Env = []corev1.EnvVar{{
@@ -99,6 +100,7 @@ func (s *suite) prints(name, line string) {
 // TestQOSChangeRecreates changes resources in a way that changes the QoS class of the pod, which
 // cannot change in a running pod.
 func TestQOSChangeRecreates(t *testing.T) {
+	t.Parallel()
 	for kind, set := range sets(0) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
