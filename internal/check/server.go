@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
@@ -177,7 +177,7 @@ func differ(path string, a, b any) string {
 	mapA, isMapA := a.(map[string]any)
 	mapB, isMapB := b.(map[string]any)
 	if !isMapA || !isMapB {
-		if reflect.DeepEqual(a, b) {
+		if equality.Semantic.DeepEqual(a, b) {
 			return ""
 		}
 		return path

@@ -65,12 +65,12 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	if !state.LastProbeTime.IsZero() {
 		step.Evidence = append(step.Evidence, "result of "+state.LastProbeTime.UTC().Format(time.RFC3339))
 	}
-	switch {
-	case state.State == v1alpha1.ProbeUnknown:
+	switch state.State {
+	case v1alpha1.ProbeUnknown:
 		step.Verdict = Waiting
 		step.Evidence = append(step.Evidence, "the container is new and has no result yet")
 		step.Next = e.again()
-	case state.State == v1alpha1.ProbeFailed:
+	case v1alpha1.ProbeFailed:
 		step.Verdict, step.Next = Info, e.try(p)
 		if timedOut(state.Message) {
 			step.Evidence = append(step.Evidence, fmt.Sprintf("timeoutSeconds is %d: raise it, or make the probe cheaper", p.Plan.Probe.TimeoutSeconds))

@@ -49,11 +49,11 @@ func TestSplit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct{ script, want string }{
-		"valid":           {`[ ! -e "$DIR/closed" ]`, ""},
-		"bash":            {`[[ a == b ]]`, ""},
-		"missing fi":      {"if true; then\n  echo x\n", "line 1, column 1: `if` statement must end with `fi`"},
-		"open quote":      {`echo "x`, "line 1, column 6: reached EOF without closing quote `\"`"},
-		"too long":        {strings.Repeat("(", shell.MaxScript+1), ""},
+		"valid":         {`[ ! -e "$DIR/closed" ]`, ""},
+		"bash":          {`[[ a == b ]]`, ""},
+		"missing fi":    {"if true; then\n  echo x\n", "line 1, column 1: `if` statement must end with `fi`"},
+		"open quote":    {`echo "x`, "line 1, column 6: reached EOF without closing quote `\"`"},
+		"too long":      {strings.Repeat("(", shell.MaxScript+1), ""},
 		"deeply nested": {strings.Repeat("(", 1001), ""},
 		"nested":        {strings.Repeat("(", 1000), "line 1, column 1000: `(` must be followed by an expression"},
 		"line 2":        {"echo x\nfi", "line 2, column 1: `fi` can only be used to end an `if`"},

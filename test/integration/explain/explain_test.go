@@ -40,19 +40,20 @@ func (w world) answered(want string, args ...string) {
 	w.Helper()
 	want = strings.NewReplacer("NAMESPACE", w.namespace, "NODE", w.node).Replace(want)
 	matches := regexp.MustCompile("^" + want + "$").MatchString
-	await.Until(w, want, func(context.Context) (string, error) {
+	poll := await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}
+	poll.Success(w, want, func(context.Context) error {
 		x, code, err := w.explain(args...)
 		if err != nil {
-			return err.Error(), nil
+			return err
 		}
 		expected := exit.Failed
 		if strings.HasPrefix(x.Conclusion, "Marked:") {
 			expected = exit.OK
 		}
 		if matches(x.Conclusion) && code == expected && (x.Next != "" || x.Marked) {
-			return "", nil
+			return nil
 		}
-		return fmt.Sprintf("exit code %d, %q, next %q", code, x.Conclusion, x.Next), nil
+		return fmt.Errorf("exit code %d, %q, next %q", code, x.Conclusion, x.Next)
 	})
 }
 
