@@ -18,12 +18,7 @@ import (
 
 // marker returns the marker that the options describe. The error names each invalid flag.
 func (o *InitOptions) marker() (draft.Marker, error) {
-	var errs []error
-	note := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
+	var errs flagErrors
 	m := draft.Marker{
 		Name: o.Name, Namespace: o.Namespace, Container: o.Container, Probe: o.Probe, Condition: o.Condition,
 		Succeeded: newMarks(), Failed: newMarks(),
@@ -33,42 +28,63 @@ func (o *InitOptions) marker() (draft.Marker, error) {
 		errs = append(errs, err)
 	}
 	selector, err := draft.Selector(o.Selector)
-	note("selector", err)
+	errs.note("selector", err)
 	if err == nil {
 		m.Selector = selector
 		m.Name, m.Container = cmp.Or(m.Name, draft.NameOf(selector)), cmp.Or(m.Container, draft.NameOf(selector))
 		for _, flag := range []struct{ name, value string }{{"name", m.Name}, {"container", m.Container}} {
 			if flag.value == "" {
-				note(flag.name, errors.New("required: the selector has no label whose value can be used"))
+				errs.note(flag.name, errors.New("required: the selector has no label whose value can be used"))
 			}
 		}
 	}
+	o.addMarks(&m, &errs)
+	m.Spec = corev1.Probe{ProbeHandler: handler}
+	o.addTimes(&m.Spec, &errs)
+	return m, errors.Join(errs...)
+}
+
+// flagErrors are the errors of the flags, in their order.
+type flagErrors []error
+
+// note adds an error of a flag, if there is one.
+func (e *flagErrors) note(flag string, err error) {
+	if err != nil {
+		*e = append(*e, fmt.Errorf("--%s: %w", flag, err))
+	}
+}
+
+// addMarks adds the labels and annotations, and the name of the probe that they suggest.
+func (o *InitOptions) addMarks(m *draft.Marker, errs *flagErrors) {
 	for _, label := range o.Labels {
-		note("label", addMark(&m, label, func(marks draft.Marks) map[string]string { return marks.Labels }))
+		errs.note("label", addMark(m, label, func(marks draft.Marks) map[string]string { return marks.Labels }))
 	}
 	for _, annotation := range o.Annotations {
-		note("annotation", addMark(&m, annotation, func(marks draft.Marks) map[string]string { return marks.Annotations }))
+		errs.note("annotation", addMark(m, annotation, func(marks draft.Marks) map[string]string { return marks.Annotations }))
 	}
 	if len(o.Labels)+len(o.Annotations) == 0 && o.Condition == "" {
-		errs = append(errs, errors.New("--label, --annotation or --condition is required: a probe must set a mark"))
+		*errs = append(*errs, errors.New("--label, --annotation or --condition is required: a probe must set a mark"))
 	}
 	for _, mark := range append(append(append([]string{}, o.Labels...), o.Condition), o.Annotations...) {
 		key, _, _ := strings.Cut(mark, "=")
 		m.Probe = cmp.Or(m.Probe, draft.ProbeOf(key))
 	}
-	m.Spec = corev1.Probe{ProbeHandler: handler}
+}
+
+// addTimes adds the times and thresholds.
+func (o *InitOptions) addTimes(probe *corev1.Probe, errs *flagErrors) {
 	for _, flag := range []struct {
 		name    string
 		value   time.Duration
 		least   time.Duration
 		seconds *int32
 	}{
-		{"initial-delay", o.InitialDelay, 0, &m.Spec.InitialDelaySeconds},
-		{"period", o.Period, time.Second, &m.Spec.PeriodSeconds},
-		{"timeout", o.Timeout, time.Second, &m.Spec.TimeoutSeconds},
+		{"initial-delay", o.InitialDelay, 0, &probe.InitialDelaySeconds},
+		{"period", o.Period, time.Second, &probe.PeriodSeconds},
+		{"timeout", o.Timeout, time.Second, &probe.TimeoutSeconds},
 	} {
 		seconds, err := wholeSeconds(flag.value, flag.least)
-		note(flag.name, err)
+		errs.note(flag.name, err)
 		*flag.seconds = seconds
 	}
 	for _, flag := range []struct {
@@ -76,15 +92,14 @@ func (o *InitOptions) marker() (draft.Marker, error) {
 		value     int32
 		threshold *int32
 	}{
-		{"success-threshold", o.SuccessThreshold, &m.Spec.SuccessThreshold},
-		{"failure-threshold", o.FailureThreshold, &m.Spec.FailureThreshold},
+		{"success-threshold", o.SuccessThreshold, &probe.SuccessThreshold},
+		{"failure-threshold", o.FailureThreshold, &probe.FailureThreshold},
 	} {
 		if flag.value < 1 {
-			note(flag.name, fmt.Errorf("%d is invalid: must be 1 or more", flag.value))
+			errs.note(flag.name, fmt.Errorf("%d is invalid: must be 1 or more", flag.value))
 		}
 		*flag.threshold = flag.value
 	}
-	return m, errors.Join(errs...)
 }
 
 func newMarks() draft.Marks {
