@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seamark-dev/seamark/hack/image"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/build"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/cluster"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
+	"github.com/seamark-dev/seamark/hack/image"
 )
 
 // launchCommand is a hidden command, with which this program starts daemons.

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seamark-dev/seamark/hack/image"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/controlplane"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
+	"github.com/seamark-dev/seamark/hack/image"
 )
 
 // BusyboxImage is loaded into every node, so that ordinary manifests run.
