@@ -31,6 +31,20 @@ func TestInstall(t *testing.T) {
 	}
 	// Installs into a cluster without Seamark, except its CRDs.
 	i.helm("uninstall", "seamark", "--namespace", "seamark-system", "--ignore-not-found", "--wait", "--timeout", "5m")
+	// The files are first: after a pull of the same image from a registry, the kubelet would verify that the pod may use
+	// it under its other name, with a pull.
+	t.Run("from files", func(t *testing.T) {
+		i := i
+		i.T = t
+		archives, err := filepath.Glob(filepath.Join(i.dist, "*_image.tar"))
+		if err != nil || len(archives) != 3 {
+			t.Fatalf("archives %v, error %v", archives, err)
+		}
+		run(t, filepath.Join(repository, "hack", "cluster"), "go", append([]string{"run", ".", "load", "--dir", i.cluster}, archives...)...)
+		i.install(filepath.Join(i.dist, "seamark-"+strings.TrimPrefix(releaseVersion, "v")+".tgz"), "docker.io/seamark")
+		i.helm("uninstall", "seamark", "--namespace", "seamark-system", "--wait", "--timeout", "5m")
+		i.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", filepath.Join(i.dist, "install.yaml"))
+	})
 	t.Run("from a registry", func(t *testing.T) {
 		i := i
 		i.T = t
@@ -41,17 +55,6 @@ func TestInstall(t *testing.T) {
 		i.install("oci://"+registry+"/seamark", registry, "--version", strings.TrimPrefix(releaseVersion, "v"), "--plain-http")
 		i.helm("test", "seamark", "--namespace", "seamark-system", "--timeout", "3m")
 		i.helm("uninstall", "seamark", "--namespace", "seamark-system", "--wait", "--timeout", "5m")
-	})
-	t.Run("from files", func(t *testing.T) {
-		i := i
-		i.T = t
-		archives, err := filepath.Glob(filepath.Join(i.dist, "*_image.tar"))
-		if err != nil || len(archives) != 3 {
-			t.Fatalf("archives %v, error %v", archives, err)
-		}
-		run(t, filepath.Join(repository, "hack", "cluster"), "go", append([]string{"run", ".", "load", "--dir", i.cluster}, archives...)...)
-		i.install(filepath.Join(i.dist, "seamark-"+strings.TrimPrefix(releaseVersion, "v")+".tgz"), "docker.io/seamark")
-		i.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", filepath.Join(i.dist, "install.yaml"))
 	})
 }
 
