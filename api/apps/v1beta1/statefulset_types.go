@@ -131,8 +131,8 @@ type StatefulSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// reserveOrdinals are ordinals that pods must not have, at most 10000 entries: numbers, at least 0,
-	// and ranges like "3-5", whose end is not below their start. A pod with a reserved ordinal is deleted,
-	// and the next free ordinal is used instead.
+	// and ranges like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used
+	// instead. With a range whose end is below its start, the set does nothing but report the error.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000

@@ -266,6 +266,14 @@ func TestUnplannedSetIsReported(t *testing.T) {
 	}
 }
 
+func TestReversedRangeIsReported(t *testing.T) {
+	_, err := statefulset.Plan(build(t, reserve(intstr.FromString("3-5"), intstr.FromString("5-3"))).in)
+	want := `spec.reserveOrdinals[1]: Invalid value: "5-3": must be a number or a range whose end is not below its start`
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 // TestOrdinalsEnd reserves the highest ordinals.
 func TestOrdinalsEnd(t *testing.T) {
 	const highest = math.MaxInt32

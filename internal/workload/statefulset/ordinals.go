@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
@@ -66,6 +67,21 @@ func reservedOf(entries []intstr.IntOrString) []interval {
 	}
 	slices.SortFunc(reserved, func(a, b interval) int { return a.first - b.first })
 	return reserved
+}
+
+// reversedRange returns an error if an entry is a range whose end is below its start, which the schema
+// cannot refuse: Kubernetes 1.32 rejects CRDs with rules for a value that is a number or a text.
+func reversedRange(entries []intstr.IntOrString) error {
+	for i, entry := range entries {
+		first, last, _ := strings.Cut(entry.StrVal, "-")
+		from, errFirst := strconv.Atoi(first)
+		to, errLast := strconv.Atoi(last)
+		if entry.Type == intstr.String && errFirst == nil && errLast == nil && to < from {
+			return field.Invalid(field.NewPath("spec", "reserveOrdinals").Index(i), entry.StrVal,
+				"must be a number or a range whose end is not below its start")
+		}
+	}
+	return nil
 }
 
 // ordinalOf returns the ordinal in the name of a pod of the set. It reports false if the name is not

@@ -83,6 +83,9 @@ func newPlanner(in *Input, out *Output) (*planner, error) {
 	p.strategy = strategyOf(in.Set)
 	p.minReady = p.strategy.minReady
 	var err error
+	if err := reversedRange(in.Set.Spec.ReserveOrdinals); err != nil {
+		return nil, err
+	}
 	if p.selector, err = metav1.LabelSelectorAsSelector(in.Set.Spec.Selector); err != nil {
 		return nil, fmt.Errorf("parse spec.selector of StatefulSet %s/%s: %w", in.Set.Namespace, in.Set.Name, err)
 	}
