@@ -168,7 +168,7 @@ UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/...
 UNIT_MODULES := $(filter-out . test/monitoring test/release,$(CODE_MODULES))
 
 .PHONY: test-unit
-test-unit: compiler build ## Run the unit tests of every module. The race detector is on where it compiles in little time.
+test-unit: compiler build tools ## Run the unit tests of every module. The race detector is on where it compiles in little time.
 	$(call UNIT,.,$(UNIT_PACKAGES))
 	@echo 'without the race detector, which crashes in this test (golang/go#78156):'
 	go test -run '^TestNoStateIsLost$$' ./internal/agent
@@ -178,7 +178,7 @@ test-unit: compiler build ## Run the unit tests of every module. The race detect
 
 # Without the kubelet's code in test/parity, whose tests compare results and share nothing.
 .PHONY: test-race
-test-race: compiler build ## Run the unit tests of all packages with the race detector.
+test-race: compiler build tools ## Run the unit tests of all packages with the race detector.
 	$(call RACE,.,$(UNIT_PACKAGES))
 	$(foreach m,$(filter-out test/parity,$(UNIT_MODULES)),$(call RACE,$(m),./...))
 
