@@ -46,14 +46,14 @@ const (
 
 // waiting returns why no probe of the pod runs, or nil.
 func waiting(pod *corev1.Pod) *Problem {
-	switch {
-	case pod.DeletionTimestamp != nil:
+	switch plan.ObstacleOf(pod) {
+	case plan.Terminating:
 		return &Problem{PodEnding, "pod is terminating"}
-	case plan.Ending(pod):
+	case plan.Ended:
 		return &Problem{PodEnding, fmt.Sprintf("pod has ended: its phase is %s", pod.Status.Phase)}
-	case pod.Spec.NodeName == "":
+	case plan.NotBound:
 		return &Problem{PodNotBound, "pod is not bound to a node"}
-	case !plan.Eligible(pod):
+	case plan.NotInitialized:
 		return &Problem{PodNotInitialized, "pod is not initialized"}
 	default:
 		return nil

@@ -9,35 +9,23 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/text"
 )
-
-// Nearest returns the candidate that is most similar to a misspelled name, or an empty string if
-// none is similar: if more than a third of its characters differ.
-func Nearest(name string, candidates []string) string {
-	best, distance := "", len(name)/3+2
-	for _, candidate := range candidates {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(candidate)); d < distance {
-			best, distance = candidate, d
-		}
-	}
-	return best
-}
 
 // NotFound returns an error with the exit code exit.Failed that says that there is no object of
 // the kind with the name, and which of the candidates is similar.
 func NotFound(kind, name string, candidates []string, where string) error {
-	text := fmt.Sprintf("%s %q not found%s", kind, name, where)
-	if similar := Nearest(name, candidates); similar != "" {
-		text += fmt.Sprintf("; did you mean %q?", similar)
+	message := fmt.Sprintf("%s %q not found%s", kind, name, where)
+	if similar := text.Closest(name, candidates); similar != "" {
+		message += fmt.Sprintf("; did you mean %q?", similar)
 	}
-	return exit.Failure(errors.New(text))
+	return exit.Failure(errors.New(message))
 }
 
 func notFound(kind string, names, candidates []string, where string) error {
