@@ -126,33 +126,16 @@ func (o *TimelineOptions) Run(ctx context.Context) error {
 	return exit.Failure(o.print(timeline))
 }
 
-// minLength is the minimum length of a timeline.
-const minLength = time.Minute
-
-// start returns when the timeline starts: nothing happened before the pod was created. Clocks may
-// differ, so the pod's events can be earlier.
+// start returns when the timeline starts. The events may be those of other pods too.
 func (o *TimelineOptions) start(pods []*corev1.Pod, events []history.Event, end time.Time) time.Time {
 	start := end
 	for _, pod := range pods {
-		start = earlier(start, pod.CreationTimestamp.UTC())
-		for _, e := range events {
-			if e.Probe.UID == pod.UID {
-				start = earlier(start, e.First.UTC())
-			}
+		own := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Probe.UID != pod.UID })
+		if found := history.Start(pod.CreationTimestamp.UTC(), own, o.Since, end); found.Before(start) {
+			start = found
 		}
 	}
-	longest := end.Add(-o.Since)
-	if start.Before(longest) {
-		return longest
-	}
-	return earlier(start, end.Add(-min(minLength, o.Since)))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return start
 }
 
 // defaultWidth is the width of the output if it is not a terminal.

@@ -84,6 +84,29 @@ func NewLine(row *probestate.Row, events []Event, start, end time.Time) Line {
 	return line
 }
 
+// minLength is the minimum length of a timeline.
+const minLength = time.Minute
+
+// Start returns when the timeline of a pod starts that is at most since long: nothing happened
+// before the pod was created. Clocks may differ, so the pod's events can be earlier.
+func Start(created time.Time, own []Event, since time.Duration, end time.Time) time.Time {
+	start := created
+	for _, e := range own {
+		start = earlier(start, e.First.UTC())
+	}
+	if longest := end.Add(-since); start.Before(longest) {
+		return longest
+	}
+	return earlier(start, end.Add(-min(minLength, since)))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -53,6 +53,12 @@ func (b *PodBuilder) UID(uid string) *PodBuilder {
 	return b
 }
 
+// Owner adds an owner.
+func (b *PodBuilder) Owner(owner metav1.OwnerReference) *PodBuilder {
+	b.pod.OwnerReferences = append(b.pod.OwnerReferences, owner)
+	return b
+}
+
 // Node binds the pod to the node; empty unbinds it.
 func (b *PodBuilder) Node(name string) *PodBuilder {
 	b.pod.Spec.NodeName = name
