@@ -1,0 +1,93 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { byId, element, icon, reconcile, setAttribute, setText } from './dom.js';
+
+/** How many problems are shown before "Show all" is chosen. */
+const few = 5;
+
+/** Draws the problems, grouped by marker and reason. Each is a link that filters the pods. */
+export class Problems {
+  #all = false;
+
+  /** @param {(changes: Object) => void} select */
+  constructor(select) {
+    this.select = select;
+    this.list = byId('problems');
+    this.more = byId('problems-more');
+    this.list.addEventListener('click', (event) => {
+      const link = event.target.closest('a');
+      if (!link) return;
+      event.preventDefault();
+      this.select({ marker: link.dataset.marker, reason: link.dataset.reason, states: [], text: '' });
+      byId('pods').focus();
+    });
+  }
+
+  /**
+   * @param {import('./store.js').Store} store
+   * @param {import('./i18n.js').Translator} translator
+   * @param {(changes: Object) => string} link returns the URL of the selection with the changes
+   */
+  draw(store, translator, link) {
+    const problems = problemsOf(store);
+    const shown = this.#all ? problems : problems.slice(0, few);
+    setText(byId('problems-total'), problems.length > 0 ? translator.numbers.format(problems.length) : '');
+    byId('problems-card').classList.toggle('some', problems.length > 0);
+    byId('no-problems').hidden = !store.ready || problems.length > 0;
+    reconcile(this.list, shown, { key: (p) => p.key, create, update: (node, p) => update(node, p, translator, link) });
+    drawMore(this.more, problems.length > few, this.#all, problems.length, translator, () => {
+      this.#all = !this.#all;
+      this.draw(store, translator, link);
+    });
+  }
+}
+
+/**
+ * Draws the button that shows all items of a list, or fewer.
+ * @param {HTMLButtonElement} button
+ * @param {boolean} needed
+ * @param {boolean} all whether all are shown
+ * @param {number} count
+ * @param {import('./i18n.js').Translator} translator
+ * @param {() => void} toggle
+ */
+export function drawMore(button, needed, all, count, translator, toggle) {
+  button.hidden = !needed;
+  setAttribute(button, 'aria-expanded', String(all));
+  setText(button, all ? translator.text('showLess') : translator.text('showAll', { count }));
+  button.onclick = toggle;
+}
+
+/**
+ * Returns the invalid markers and the problems of probes, the largest first.
+ * @param {import('./store.js').Store} store
+ * @returns {{key: string, marker: string, reason: string, message: string, count: number}[]}
+ */
+function problemsOf(store) {
+  const invalid = store.markers.filter((marker) => marker.invalid).map((marker) => ({
+    key: `invalid ${marker.namespace}/${marker.name}`, marker: `${marker.namespace}/${marker.name}`, reason: '', message: marker.invalid, count: 0,
+  }));
+  const groups = store.summary.groups().map(({ key, marker, reason, messages }) => ({
+    key, marker, reason, message: messages.values().next().value ?? '', count: messages.size,
+  }));
+  return [...invalid, ...groups];
+}
+
+function create() {
+  return element('li', {}, element('a', {}, icon('problem'), element('span', { class: 'reason' }), element('span', { class: 'of' }),
+    element('span', { class: 'pods' }), element('span', { class: 'message' })));
+}
+
+function update(node, problem, translator, link) {
+  const anchor = node.firstChild;
+  const [, reason, of, pods, message] = anchor.children;
+  const count = problem.count > 0 ? translator.text('problemPods', { count: problem.count }) : '';
+  setText(reason, problem.reason || translator.text('invalidMarker'));
+  setText(of, problem.marker);
+  setText(pods, count);
+  setText(message, problem.message);
+  setAttribute(anchor, 'data-marker', problem.marker);
+  setAttribute(anchor, 'data-reason', problem.reason);
+  setAttribute(anchor, 'href', link({ marker: problem.marker, reason: problem.reason, states: [], text: '' }));
+}
