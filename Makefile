@@ -68,6 +68,17 @@ demo: install ## Start a cluster, install Seamark, and show how game server pods
 demo-roles: install example-images ## Start a cluster, install Seamark, and show how often an update of a database switches its primary.
 	@go run ./hack/demo --roles --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/primary-secondary
 
+# Records a terminal in which the demo types the commands of a user, with the programs of this checkout.
+.PHONY: demo-record
+demo-record: install ## Start a cluster, install Seamark, and record the demo of the READMEs as docs/images/demo.svg.
+	@go build -o $(CLUSTER_DIR)/demo ./hack/demo
+	@go -C hack/record build -o $(CLUSTER_DIR)/record .
+	@KUBECONFIG=$(CLUSTER_DIR)/kubeconfig PATH="$(BIN):$(CLUSTER_DIR)/bin:$$PATH" $(CLUSTER_DIR)/record \
+		--recording $(CLUSTER_DIR)/demo.cast --image docs/images/demo.svg --rows 21 \
+		--title 'Seamark marks game servers' \
+		--description 'A terminal: five game servers start, their label changes as matches begin and end, seamark explain lists the reasons for the marks of a pod, and a scale-down removes idle servers only.' \
+		-- $(CLUSTER_DIR)/demo --session --manifests examples/game-server
+
 .PHONY: demo-down
 demo-down: cluster-down ## Stop and remove what the demo started.
 

@@ -5,7 +5,8 @@
 // servers of examples/game-server, prints their marks as they change, scales their Deployment
 // down, and checks that only idle servers are removed. With -roles, it starts the database of
 // examples/primary-secondary, updates its image, and prints how often its primary switches, next to
-// the same update by the built-in StatefulSet.
+// the same update by the built-in StatefulSet. With -session, it types commands as a user would, for
+// a recording.
 package main
 
 import (
@@ -38,11 +39,14 @@ func run(ctx context.Context, args []string) error {
 	manifests := flags.String("manifests", "examples/game-server", "folder with one Deployment and its PodProbeMarker")
 	kubectl := flags.String("kubectl", "kubectl", "kubectl command to print in the suggestions at the end")
 	showRoles := flags.Bool("roles", false, "update a database, with -manifests examples/primary-secondary")
+	showSession := flags.Bool("session", false, "type the commands of a user for a recording; kubectl and kubectl-seamark must be in the PATH")
 	watch := flags.Duration("watch", 30*time.Second, "how long to show the marks before scaling down")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	settings := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: *kubeconfig}, &clientcmd.ConfigOverrides{})
+	config, err := settings.ClientConfig()
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %q: %w", *kubeconfig, err)
 	}
@@ -71,6 +75,12 @@ func run(ctx context.Context, args []string) error {
 	s := &story{
 		out: os.Stdout, clientset: clientset, objects: objects, example: example,
 		watch: *watch, kubectl: *kubectl, kubeconfig: *kubeconfig,
+	}
+	if *showSession {
+		if example.namespace, _, err = settings.Namespace(); err != nil {
+			return fmt.Errorf("read kubeconfig %q: %w", *kubeconfig, err)
+		}
+		return (&session{story: s, manifests: *manifests}).play(ctx)
 	}
 	return s.play(ctx)
 }

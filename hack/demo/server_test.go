@@ -142,3 +142,40 @@ func TestBoard(t *testing.T) {
 		t.Errorf("%d changes, want 3", got)
 	}
 }
+
+func TestIdleBefore(t *testing.T) {
+	before := map[string]server{"a": idleServer("a"), "b": playingServer("b")}
+	for name, test := range map[string]struct {
+		gone []string
+		want bool
+	}{
+		"none":             {nil, true},
+		"an idle one":      {[]string{"a"}, true},
+		"also playing one": {[]string{"a", "b"}, false},
+		"an unknown one":   {[]string{"c"}, false},
+	} {
+		gone := map[string]server{}
+		for _, name := range test.gone {
+			gone[name] = idleServer(name)
+		}
+		if got := idleBefore(before, gone); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestPlaying(t *testing.T) {
+	for name, test := range map[string]struct {
+		servers map[string]server
+		want    bool
+	}{
+		"none":        {nil, false},
+		"idle":        {map[string]server{"a": idleServer("a")}, false},
+		"unmarked":    {map[string]server{"a": {name: "a"}}, false},
+		"one of both": {map[string]server{"a": idleServer("a"), "b": playingServer("b")}, true},
+	} {
+		if got := playing(test.servers); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
