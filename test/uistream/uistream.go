@@ -1,0 +1,150 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package uistream reads the stream of the web page in tests.
+package uistream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/ui/model"
+)
+
+// Event is an event of a stream.
+type Event struct {
+	// Name is pods, markers, ready or end.
+	Name string
+	// Data is its JSON.
+	Data []byte
+}
+
+// Stream reads events.
+type Stream struct {
+	tb      testing.TB
+	scanner *bufio.Scanner
+	// Pods are those that the events read so far have left, by key.
+	Pods map[string]model.Pod
+	// Markers are the last markers.
+	Markers []model.Marker
+}
+
+// Open connects to the stream of a server. The query may be empty. The stream is closed with the
+// test.
+func Open(tb testing.TB, client *http.Client, base, query string) *Stream {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, base+"/api/v1/stream?"+query, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(response.Body)
+		tb.Fatalf("stream: status %s: %s", response.Status, body)
+	}
+	return New(tb, response.Body)
+}
+
+// maxEvent is the maximum size of an event.
+const maxEvent = 16 << 20
+
+// New reads the events of the body of a response.
+func New(tb testing.TB, body io.Reader) *Stream {
+	s := &Stream{tb: tb, scanner: bufio.NewScanner(body), Pods: map[string]model.Pod{}}
+	s.scanner.Buffer(nil, maxEvent)
+	return s
+}
+
+// Next waits for the next event. It returns false after the end of the stream.
+func (s *Stream) Next() (Event, bool) {
+	s.tb.Helper()
+	var e Event
+	for s.scanner.Scan() {
+		line := s.scanner.Text()
+		switch {
+		case line == "" && e.Name != "":
+			s.apply(e)
+			return e, true
+		case strings.HasPrefix(line, "event: "):
+			e.Name = strings.TrimPrefix(line, "event: ")
+		case strings.HasPrefix(line, "data: "):
+			e.Data = bytes.Clone(s.scanner.Bytes()[len("data: "):])
+		}
+	}
+	return e, false
+}
+
+func (s *Stream) apply(e Event) {
+	s.tb.Helper()
+	switch e.Name {
+	case "pods":
+		pods := Decode[model.Pods[model.Pod]](s.tb, e)
+		if pods.Reset {
+			clear(s.Pods)
+		}
+		for i := range pods.Pods {
+			s.Pods[pods.Pods[i].Key] = pods.Pods[i]
+		}
+		for _, key := range pods.Removed {
+			delete(s.Pods, key)
+		}
+	case "markers":
+		s.Markers = Decode[model.Markers](s.tb, e).Markers
+	}
+}
+
+// Until reads events until the condition is true after one of them. It fails the test at the end of
+// the stream.
+func (s *Stream) Until(what string, condition func(Event) bool) Event {
+	s.tb.Helper()
+	for {
+		e, ok := s.Next()
+		switch {
+		case ok && condition(e):
+			return e
+		case !ok || e.Name == "end":
+			s.tb.Fatalf("the stream ended with %q before %s; pods: %v", e.Data, what, slices.Sorted(maps.Keys(s.Pods)))
+		}
+	}
+}
+
+// Ready reads the whole state.
+func (s *Stream) Ready() {
+	s.tb.Helper()
+	s.Until("ready", func(e Event) bool { return e.Name == "ready" })
+}
+
+// End reads until the stream ends, and returns the reason.
+func (s *Stream) End() string {
+	s.tb.Helper()
+	for {
+		e, ok := s.Next()
+		if e.Name == "end" {
+			return Decode[model.End](s.tb, e).Reason
+		}
+		if !ok {
+			s.tb.Fatal("the stream ended without a reason")
+		}
+	}
+}
+
+// Decode returns the data of the event.
+func Decode[T any](tb testing.TB, e Event) T {
+	tb.Helper()
+	var value T
+	if err := json.Unmarshal(e.Data, &value); err != nil {
+		tb.Fatalf("event %s: %v", e.Name, err)
+	}
+	return value
+}
