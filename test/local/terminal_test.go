@@ -4,49 +4,17 @@
 package local
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/seamark-dev/seamark/test/process"
 )
-
-// buffer is a buffer for concurrent use.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String returns the content without escape sequences.
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return ansi.Strip(b.text.String())
-}
-
-func (b *buffer) await(t *testing.T, text string) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
-		func(context.Context) (bool, error) { return strings.Contains(b.String(), text), nil })
-	if err != nil {
-		t.Fatalf("wait for %q: %v\n%s", text, err, b)
-	}
-}
 
 // On a terminal the output is a table. Keys filter it, pause it and end the run.
 func TestTerminal(t *testing.T) {
@@ -58,7 +26,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	out := &buffer{}
+	out := &process.Buffer{}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -70,13 +38,13 @@ func TestTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out.await(t, "POD / PROBE")
-	out.await(t, "gameserver-idle=true")
+	out.Await(t, "POD / PROBE")
+	out.Await(t, "gameserver-idle=true")
 	press("/")
 	press("server-3\r")
-	out.await(t, "filter: server-3")
+	out.Await(t, "filter: server-3")
 	press("p")
-	out.await(t, "PAUSED")
+	out.Await(t, "PAUSED")
 	press("q")
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
@@ -102,17 +70,17 @@ func TestSecondInterruptKills(t *testing.T) {
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: stubborn}, spec: {terminationGracePeriodSeconds: 600,
 		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo started; while true; do sleep 600; done"]}]}}`
 	command := exec.Command("seamark", "local", "-f", "-", "--logs")
-	out := &buffer{}
+	out := &process.Buffer{}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(manifest), out, os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.await(t, "started")
+	out.Await(t, "started")
 	for _, want := range []string{"Stopping container main", "signal 9"} {
 		if err := command.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		out.await(t, want)
+		out.Await(t, want)
 	}
 	if err := command.Wait(); err != nil {
 		t.Errorf("exit: %v\n%s", err, out)

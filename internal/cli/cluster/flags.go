@@ -25,6 +25,7 @@ package cluster
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -98,6 +99,18 @@ func (f *Flags) Connect() (Connection, error) {
 		return Connection{}, err
 	}
 	return Connection{Client: c, Config: config, Namespace: namespace}, nil
+}
+
+// Unlimited returns the connection for requests that take longer than --request-timeout, such as
+// watches, and the value of the flag, which is 0 if there is no limit.
+func (c Connection) Unlimited() (Connection, time.Duration, error) {
+	if c.Config == nil || c.Config.Timeout == 0 {
+		return c, 0, nil
+	}
+	config := rest.CopyConfig(c.Config)
+	config.Timeout = 0
+	unlimited, err := NewClient(config)
+	return Connection{Client: unlimited, Config: config, Namespace: c.Namespace}, c.Config.Timeout, err
 }
 
 // Validate returns an error if flags contradict each other.

@@ -83,31 +83,39 @@ type missing struct {
 // note records the error of a request if the resource is not readable, and returns nil then. It
 // returns any other error.
 func (m *missing) note(err error, verb string, resource Resource, namespace string) error {
-	var found Missing
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		found = Missing{Resource: resource, Verb: verb, Namespace: namespace}
-	case IsNotInstalled(err):
-		found = Missing{Resource: resource}
-	default:
-		return Unreachable(fmt.Errorf("%s %s of %s: %w", verb, resource, scope(namespace), err))
+	found, err := MissingOf(err, verb, resource, namespace)
+	if found == nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.Contains(m.found, found) {
-		m.found = append(m.found, found)
+	if !slices.Contains(m.found, *found) {
+		m.found = append(m.found, *found)
 	}
 	return nil
 }
 
-// sorted returns what is missing, ordered by resource.
-func (m *missing) sorted() []Missing {
-	slices.SortFunc(m.found, func(a, b Missing) int {
+// MissingOf returns what is missing if the error of a request means that the resource is not
+// readable, or else nil and the error with its exit code.
+func MissingOf(err error, verb string, resource Resource, namespace string) (*Missing, error) {
+	switch {
+	case err == nil:
+		return nil, nil //nolint:nilnil // nothing is missing
+	case apierrors.IsForbidden(err):
+		return &Missing{Resource: resource, Verb: verb, Namespace: namespace}, nil
+	case IsNotInstalled(err):
+		return &Missing{Resource: resource}, nil
+	default:
+		return nil, Unreachable(fmt.Errorf("%s %s of %s: %w", verb, resource, scope(namespace), err))
+	}
+}
+
+// SetMissing sets what could not be read.
+func (s *Snapshot) SetMissing(found []Missing) {
+	s.Missing = slices.SortedFunc(slices.Values(found), func(a, b Missing) int {
 		return strings.Compare(string(a.Resource)+" "+a.Verb, string(b.Resource)+" "+b.Verb)
 	})
-	return m.found
+	s.NodesUnread, s.PlansUnread, s.ReportsUnread = !s.Has(Nodes), !s.Has(Plans), !s.Has(Reports)
 }
 
 // IsNotInstalled reports whether the error of a list means that the API server does not have the

@@ -81,10 +81,8 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 			return nil, err
 		}
 	}
-	s := &r.snapshot
-	s.Missing = r.missing.sorted()
-	s.NodesUnread, s.PlansUnread, s.ReportsUnread = !s.Has(Nodes), !s.Has(Plans), !s.Has(Reports)
-	return s, nil
+	r.snapshot.SetMissing(r.missing.found)
+	return &r.snapshot, nil
 }
 
 // reading is one call of Read.
@@ -97,10 +95,15 @@ type reading struct {
 	snapshot Snapshot
 }
 
-func newReading(reader client.Reader, query Query) *reading {
+// ViewOptions returns the settings of the manager that states are computed with.
+func ViewOptions() view.Options {
 	// Which defaults the manager has does not matter for states. Providers probe pods on virtual
 	// nodes only if the manager's serverless mode is on; otherwise no one does.
-	options := view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
+	return view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
+}
+
+func newReading(reader client.Reader, query Query) *reading {
+	options := ViewOptions()
 	return &reading{
 		query: query, reader: reader, pods: view.NewPodTrimmer(options), plans: view.NewPlanTrimmer(),
 		snapshot: Snapshot{Input: probestate.Input{
@@ -112,9 +115,9 @@ func newReading(reader client.Reader, query Query) *reading {
 	}
 }
 
-// each lists the objects in pages and calls take for each page. The caller adds to an error what was
+// Each lists the objects in pages and calls take for each page. The caller adds to an error what was
 // listed.
-func each[L client.ObjectList](ctx context.Context, reader client.Reader, newList func() L, take func(L), which ...client.ListOption) error {
+func Each[L client.ObjectList](ctx context.Context, reader client.Reader, newList func() L, take func(L), which ...client.ListOption) error {
 	next := ""
 	for {
 		page := newList()
@@ -140,7 +143,7 @@ func (r *reading) readPods(ctx context.Context) error {
 	if r.query.Node != "" {
 		which = append(which, client.MatchingFields{gather.NodeNameField: r.query.Node})
 	}
-	err := each(ctx, r.reader, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+	err := Each(ctx, r.reader, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 		for i := range page.Items {
 			r.addPod(&page.Items[i])
 		}
@@ -180,7 +183,7 @@ func (r *reading) addPod(pod *corev1.Pod) {
 }
 
 func (r *reading) listMarkers(ctx context.Context) error {
-	err := each(ctx, r.reader, func() *v1alpha1.PodProbeMarkerList { return &v1alpha1.PodProbeMarkerList{} },
+	err := Each(ctx, r.reader, func() *v1alpha1.PodProbeMarkerList { return &v1alpha1.PodProbeMarkerList{} },
 		func(page *v1alpha1.PodProbeMarkerList) {
 			for i := range page.Items {
 				r.snapshot.Markers = append(r.snapshot.Markers, &page.Items[i])
@@ -245,7 +248,7 @@ func (r *reading) getPlan(ctx context.Context, name string, found chan<- func())
 
 func (r *reading) listReports(ctx context.Context, found chan<- func(), which ...client.ListOption) error {
 	var reports []*seamarkv1alpha1.ProbeReport
-	err := each(ctx, r.reader, func() *seamarkv1alpha1.ProbeReportList { return &seamarkv1alpha1.ProbeReportList{} },
+	err := Each(ctx, r.reader, func() *seamarkv1alpha1.ProbeReportList { return &seamarkv1alpha1.ProbeReportList{} },
 		func(page *seamarkv1alpha1.ProbeReportList) {
 			for i := range page.Items {
 				reports = append(reports, r.trimReport(&page.Items[i]))
@@ -264,7 +267,7 @@ func (r *reading) listReports(ctx context.Context, found chan<- func(), which ..
 // listNodes starts to list the plans, reports and metadata of all nodes.
 func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
-		err := each(ctx, r.reader, func() *metav1.PartialObjectMetadataList {
+		err := Each(ctx, r.reader, func() *metav1.PartialObjectMetadataList {
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 			return list
@@ -277,7 +280,7 @@ func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 		return r.missing.note(err, "list", Nodes, "")
 	})
 	group.Go(func() error {
-		err := each(ctx, r.reader, func() *v1alpha1.NodePodProbeList { return &v1alpha1.NodePodProbeList{} },
+		err := Each(ctx, r.reader, func() *v1alpha1.NodePodProbeList { return &v1alpha1.NodePodProbeList{} },
 			func(page *v1alpha1.NodePodProbeList) {
 				for i := range page.Items {
 					r.addPlan(&page.Items[i])

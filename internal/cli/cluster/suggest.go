@@ -39,7 +39,7 @@ func notFound(kind string, names, candidates []string, where string) error {
 // names returns the names of all objects of the kind in the namespace. Only metadata is read.
 func names(ctx context.Context, reader client.Reader, kind metav1.TypeMeta, namespace string) ([]string, error) {
 	var found []string
-	err := each(ctx, reader, func() *metav1.PartialObjectMetadataList {
+	err := Each(ctx, reader, func() *metav1.PartialObjectMetadataList {
 		return &metav1.PartialObjectMetadataList{TypeMeta: kind}
 	}, func(page *metav1.PartialObjectMetadataList) {
 		for i := range page.Items {

@@ -32,8 +32,14 @@ States come from the reports of the agents. If you may not read these, they come
 conditions and labels that Seamark has set on the pods, and a hint on standard error names the
 missing permission. The command needs the permission to list pods and podprobemarkers.
 
-Exit codes: 0 for success, 1 if a named pod or marker does not exist or a request failed, 2 for
-bad input, 3 if the cluster cannot be reached or pods or markers cannot be read.`
+With --watch, a terminal shows the current table until you press q or Ctrl-C. Elsewhere, and with
+--watch-only or another output format, each change is appended: as a row, or as one object
+that is not in a list. This needs the permission to watch what is listed. A watch that is
+interrupted is started again. --request-timeout limits the time of the watch as a whole.
+
+Exit codes: 0 for success, also if you end a watch or --request-timeout does; 1 if a named
+pod or marker does not exist or a request failed; 2 for bad input; 3 if the cluster cannot be
+reached, or pods or markers cannot be read.`
 
 // The placeholders are the name of the program.
 const example = `  # List the probes of all pods in the namespace
@@ -44,6 +50,9 @@ const example = `  # List the probes of all pods in the namespace
 
   # List the probes of one marker in the pods of one node
   %[1]s get -m game --node worker-1
+
+  # Watch the probes that fail
+  %[1]s get --state failed --watch
 
   # Print the state of one probe
   %[1]s get game-0 -m game/idle -o jsonpath='{.items[0].state}'`
@@ -65,6 +74,8 @@ type Options struct {
 	Selector string
 	// States are the states to list, in any case. Empty is all.
 	States []string
+	// Watch continues with changes. WatchOnly lists only changes.
+	Watch, WatchOnly bool
 
 	selector labels.Selector
 	states   []string
@@ -98,6 +109,8 @@ func newCommand(o *Options, program string) *cobra.Command {
 	flags.StringVarP(&o.Marker, "marker", "m", "", "list only the probes of this marker, or one probe of it as MARKER/PROBE")
 	flags.StringVar(&o.Node, "node", "", "list only the pods of this node")
 	flags.StringVarP(&o.Selector, "selector", "l", "", "list only the pods with these labels, for example app=game,zone!=a")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "list the probes, then watch for changes")
+	flags.BoolVar(&o.WatchOnly, "watch-only", false, "watch for changes without listing the probes first")
 	flags.StringSliceVar(&o.States, "state", nil, "list only the probes in these states: "+strings.Join(stateNames(), ", ")+" (separated by commas)")
 	o.Output.AddTo(command)
 	o.Cluster.AddAllNamespaces(command)
@@ -157,6 +170,9 @@ func (o *Options) Run(ctx context.Context) error {
 	connection, err := o.connect()
 	if err != nil {
 		return err
+	}
+	if o.Watch || o.WatchOnly {
+		return o.watch(ctx, connection)
 	}
 	snapshot, err := cluster.Read(ctx, connection.Client, o.query(connection.Namespace))
 	if err != nil {

@@ -26,6 +26,8 @@ const (
 	pending = "Pending"
 	// none is shown for a value that is not known.
 	none = "-"
+	// narrowColumns is the number of columns without -o wide, except the namespace.
+	narrowColumns = 6
 )
 
 // stateNames returns the allowed values of --state.
@@ -47,11 +49,14 @@ func stateOf(row *probestate.Row) string {
 
 // filter returns the rows that the flags select.
 func (o *Options) filter(rows []probestate.Row) []probestate.Row {
+	return slices.DeleteFunc(rows, func(row probestate.Row) bool { return !o.selects(&row) })
+}
+
+// selects reports whether the flags select the row.
+func (o *Options) selects(row *probestate.Row) bool {
 	marker, probe, isProbe := strings.Cut(o.Marker, "/")
-	return slices.DeleteFunc(rows, func(row probestate.Row) bool {
-		return marker != "" && row.Marker != marker || isProbe && row.Probe != probe ||
-			len(o.states) > 0 && !slices.Contains(o.states, strings.ToLower(stateOf(&row)))
-	})
+	return (marker == "" || row.Marker == marker) && (!isProbe || row.Probe == probe) &&
+		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(stateOf(row))))
 }
 
 // result returns what is printed. The rows are ordered.
@@ -66,7 +71,7 @@ func result(rows []probestate.Row, allNamespaces bool, now time.Time) printing.R
 		Colored: "State", Color: color,
 	}
 	for i := range rows {
-		cells := cellsOf(&rows[i], now)
+		cells := cellsOf(&rows[i], func(t metav1.Time) string { return since(t, now) })
 		if allNamespaces {
 			cells = append([]any{rows[i].Namespace}, cells...)
 		}
@@ -76,14 +81,15 @@ func result(rows []probestate.Row, allNamespaces bool, now time.Time) printing.R
 	return r
 }
 
-func cellsOf(row *probestate.Row, now time.Time) []any {
+// cellsOf returns the cells of a row. The function formats times.
+func cellsOf(row *probestate.Row, format func(metav1.Time) string) []any {
 	var marks []string
 	for _, mark := range row.Marks {
 		marks = append(marks, mark.String())
 	}
 	return []any{
-		row.Pod, row.Marker + "/" + row.Probe, row.Container, stateOf(row), since(row.LastTransitionTime, now), message(row),
-		orNone(row.Node), since(row.LastProbeTime, now), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
+		row.Pod, row.Marker + "/" + row.Probe, row.Container, stateOf(row), format(row.LastTransitionTime), message(row),
+		orNone(row.Node), format(row.LastProbeTime), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
 	}
 }
 
@@ -116,7 +122,7 @@ func message(row *probestate.Row) string {
 
 func color(state string) lipgloss.Style {
 	style := lipgloss.NewStyle()
-	switch v1alpha1.ProbeState(state) {
+	switch v1alpha1.ProbeState(strings.TrimSpace(state)) {
 	case v1alpha1.ProbeSucceeded:
 		return style.Foreground(lipgloss.Green)
 	case v1alpha1.ProbeFailed:

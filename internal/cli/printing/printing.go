@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/liggitt/tabwriter"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,7 +117,12 @@ func NewList[T any](kind string, items []T) *List[T] {
 	if items == nil {
 		items = []T{}
 	}
-	return &List[T]{TypeMeta: metav1.TypeMeta{APIVersion: "cli.seamark.dev/v1alpha1", Kind: kind}, Items: items}
+	return &List[T]{TypeMeta: TypeMeta(kind), Items: items}
+}
+
+// TypeMeta returns the version and the kind of an object that a command prints.
+func TypeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: "cli.seamark.dev/v1alpha1", Kind: kind}
 }
 
 // DeepCopyObject returns a copy that shares what the items point to.
@@ -128,29 +134,30 @@ func (l *List[T]) DeepCopyObject() runtime.Object {
 func (f *Flags) Print(out io.Writer, result Result) error {
 	switch {
 	case f.IsTable():
-		lines, err := f.lines(result, HasColors(out, os.Getenv))
+		lines, err := f.Lines(result, HasColors(out, os.Getenv))
 		if err != nil {
 			return err
 		}
 		return write(out, lines)
 	case f.Output == "name":
-		var lines []string
-		for _, name := range result.Names {
-			if len(lines) == 0 || lines[len(lines)-1] != name {
-				lines = append(lines, name)
-			}
-		}
-		return write(out, lines)
+		return write(out, result.names())
 	default:
 		printer, err := f.structured()
 		if err != nil {
 			return err
 		}
-		if err := printer.PrintObj(result.Object(), out); err != nil {
-			return fmt.Errorf("print result: %w", err)
-		}
-		return nil
+		return printObject(out, printer, result)
 	}
+}
+
+// names returns the names without repetitions.
+func (r Result) names() []string { return slices.Compact(slices.Clone(r.Names)) }
+
+func printObject(out io.Writer, printer printers.ResourcePrinter, result Result) error {
+	if err := printer.PrintObj(result.Object(), out); err != nil {
+		return fmt.Errorf("print result: %w", err)
+	}
+	return nil
 }
 
 func write(out io.Writer, lines []string) error {
@@ -163,14 +170,27 @@ func write(out io.Writer, lines []string) error {
 	return nil
 }
 
-// lines returns the lines of the table.
-func (f *Flags) lines(result Result, colors bool) ([]string, error) {
+// Lines returns the lines of the table: the header, unless NoHeaders is set, and one per row.
+func (f *Flags) Lines(result Result, colors bool) ([]string, error) {
+	var text bytes.Buffer
+	lines, err := f.layOut(result, &text, printers.GetNewTabWriter(&text), colors)
+	if err == nil && f.NoHeaders {
+		lines = lines[1:]
+	}
+	return lines, err
+}
+
+// layOut returns the header and the rows as lines. The columns are as wide as the writer remembers.
+func (f *Flags) layOut(result Result, text *bytes.Buffer, columns *tabwriter.Writer, colors bool) ([]string, error) {
 	table := &metav1.Table{ColumnDefinitions: result.Columns}
 	for _, cells := range result.Rows {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
-	var text bytes.Buffer
-	if err := printers.NewTablePrinter(printers.PrintOptions{Wide: f.Output == "wide"}).PrintObj(table, &text); err != nil {
+	text.Reset()
+	if err := printers.NewTablePrinter(printers.PrintOptions{Wide: f.Output == "wide"}).PrintObj(table, columns); err != nil {
+		return nil, fmt.Errorf("print table: %w", err)
+	}
+	if err := columns.Flush(); err != nil {
 		return nil, fmt.Errorf("print table: %w", err)
 	}
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -179,9 +199,6 @@ func (f *Flags) lines(result Result, colors bool) ([]string, error) {
 	}
 	if colors && result.Colored != "" {
 		result.color(lines)
-	}
-	if f.NoHeaders {
-		lines = lines[1:]
 	}
 	return lines, nil
 }

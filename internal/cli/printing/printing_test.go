@@ -65,7 +65,7 @@ func TestColoredColumn(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.flags.lines(result, test.colors)
+			got, err := test.flags.Lines(result, test.colors)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -184,19 +184,28 @@ func (m *Model) handleKey(key tea.KeyPressMsg) tea.Cmd {
 		if m.paused = !m.paused; !m.paused {
 			m.refresh()
 		}
-	case "up", "k":
-		m.top--
-	case "down", "j":
-		m.top++
-	case "pgup":
-		m.top -= m.height / 2
-	case "pgdown", "space":
-		m.top += m.height / 2
-	case "home", "g":
-		m.top = 0
+	default:
+		m.top = Scroll(key.String(), m.top, m.height/2)
 	}
-	m.top = max(m.top, 0)
 	return nil
+}
+
+// Scroll returns the index of the first visible line after a key. A page is the number of lines
+// that some keys move.
+func Scroll(key string, top, page int) int {
+	switch key {
+	case "up", "k":
+		top--
+	case "down", "j":
+		top++
+	case "pgup":
+		top -= page
+	case "pgdown", "space":
+		top += page
+	case "home", "g":
+		top = 0
+	}
+	return max(top, 0)
 }
 
 // handleFilterKey handles a key while the filter is being edited.

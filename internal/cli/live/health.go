@@ -1,0 +1,60 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+)
+
+// health reports once that watches fail, and once that all of them work again. It is safe for
+// concurrent use.
+type health struct {
+	notify func(message string)
+	mu     sync.Mutex
+	failed map[cluster.Resource]bool
+}
+
+// fails records that a request for the resource has failed.
+func (h *health) fails(resource cluster.Resource, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.failed) == 0 {
+		h.notify(fmt.Sprintf("Warning: the watch of %s is interrupted, trying again: %v", resource, short(err)))
+	}
+	h.failed[resource] = true
+}
+
+// works records that a watch of the resource has started.
+func (h *health) works(resource cluster.Resource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.failed[resource] {
+		return
+	}
+	if delete(h.failed, resource); len(h.failed) == 0 {
+		h.notify("Watching again.")
+	}
+}
+
+// relisted records that all objects of a resource were read again, because a watch expired.
+func (h *health) relisted(resource cluster.Resource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.failed[resource] {
+		h.notify(fmt.Sprintf("The watch of %s had ended: all of them were read again.", resource))
+	}
+}
+
+// short returns the cause of a failed request, without its long URL.
+func short(err error) error {
+	if failure := (*url.Error)(nil); errors.As(err, &failure) {
+		return failure.Err
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/view"
+)
+
+// objects are the objects that rows depend on, and which rows may have changed.
+type objects struct {
+	mu      sync.Mutex
+	options view.Options
+	pods    collection[*corev1.Pod]
+	markers collection[*v1alpha1.PodProbeMarker]
+	nodes   collection[*metav1.PartialObjectMetadata]
+	plans   collection[*v1alpha1.NodePodProbe]
+	reports collection[*seamarkv1alpha1.ProbeReport]
+	// missing are the resources that cannot be read.
+	missing []cluster.Missing
+	dirty   dirt
+	// changed has a value if there is dirt.
+	changed chan struct{}
+}
+
+// dirt is what has changed: pods themselves, all pods of a namespace, or all pods of a node.
+type dirt struct {
+	pods              map[types.NamespacedName]bool
+	namespaces, nodes map[string]bool
+}
+
+func newDirt() dirt {
+	return dirt{pods: map[types.NamespacedName]bool{}, namespaces: map[string]bool{}, nodes: map[string]bool{}}
+}
+
+func (d dirt) has(pod *corev1.Pod) bool {
+	return d.namespaces[pod.Namespace] || d.nodes[pod.Spec.NodeName] ||
+		d.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+}
+
+func newObjects(query cluster.Query) *objects {
+	o := &objects{options: cluster.ViewOptions(), dirty: newDirt(), changed: make(chan struct{}, 1)}
+	pods, plans := view.NewPodTrimmer(o.options), view.NewPlanTrimmer()
+	o.pods = newCollection(&o.mu, pods.Trim, func(pod *corev1.Pod) {
+		o.dirty.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = true
+		o.signal()
+	})
+	if len(query.Names) > 0 {
+		o.pods.keep = func(pod *corev1.Pod) bool { return slices.Contains(query.Names, pod.Name) }
+	}
+	o.markers = newCollection(&o.mu, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, func(m *v1alpha1.PodProbeMarker) {
+		o.dirty.namespaces[m.Namespace] = true
+		o.signal()
+	})
+	node := func(name string) {
+		o.dirty.nodes[name] = true
+		o.signal()
+	}
+	o.nodes = newCollection(&o.mu, view.TrimNode, func(n *metav1.PartialObjectMetadata) { node(n.Name) })
+	o.plans = newCollection(&o.mu, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+		return plans.Trim(planOf(npp, query.Namespace))
+	}, func(npp *v1alpha1.NodePodProbe) { node(npp.Name) })
+	o.reports = newCollection(&o.mu, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
+		return view.TrimReport(reportOf(report, query.Namespace))
+	}, func(report *seamarkv1alpha1.ProbeReport) { node(report.NodeName) })
+	return o
+}
+
+// signal says that there is dirt.
+func (o *objects) signal() {
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// planOf returns the plan with only the pods of the namespace, or all of them if it is empty.
+func planOf(npp *v1alpha1.NodePodProbe, namespace string) *v1alpha1.NodePodProbe {
+	if namespace == "" {
+		return npp
+	}
+	only := *npp
+	only.Spec.PodProbes = filter(npp.Spec.PodProbes, func(p *v1alpha1.PodProbe) bool { return p.Namespace == namespace })
+	only.Status.PodProbeStatuses = filter(npp.Status.PodProbeStatuses, func(s *v1alpha1.PodProbeStatus) bool { return s.Namespace == namespace })
+	return &only
+}
+
+// reportOf returns the report with only the pods of the namespace, or all of them if it is empty.
+func reportOf(report *seamarkv1alpha1.ProbeReport, namespace string) *seamarkv1alpha1.ProbeReport {
+	if namespace == "" {
+		return report
+	}
+	only := *report
+	only.Pods = filter(report.Pods, func(p *seamarkv1alpha1.PodReport) bool { return p.Namespace == namespace })
+	return &only
+}
+
+func filter[T any](all []T, keep func(*T) bool) []T {
+	var kept []T
+	for i := range all {
+		if keep(&all[i]) {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
+}
+
+// lacks records a resource that cannot be read.
+func (o *objects) lacks(m cluster.Missing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missing = append(o.missing, m)
+}
+
+// take returns the dirty pods with what their rows depend on, and the dirty pods that no longer
+// exist. Nothing is dirty then. With all, it returns all pods, and leaves the dirt.
+func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	snapshot = &cluster.Snapshot{Input: probestate.Input{
+		Options: o.options,
+		Nodes:   map[string]*metav1.PartialObjectMetadata{},
+		Plans:   map[string]*v1alpha1.NodePodProbe{},
+		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
+	}}
+	snapshot.SetMissing(o.missing)
+	nodes := map[string]bool{}
+	for _, pod := range o.pods.items {
+		if all || o.dirty.has(pod) {
+			snapshot.Pods = append(snapshot.Pods, pod)
+			nodes[pod.Spec.NodeName] = true
+		}
+	}
+	for _, m := range o.markers.items {
+		snapshot.Markers = append(snapshot.Markers, m)
+	}
+	for name := range nodes {
+		if node, found := o.nodes.items[types.NamespacedName{Name: name}]; found {
+			snapshot.Nodes[name] = node
+		}
+		if npp, found := o.plans.items[types.NamespacedName{Name: name}]; found {
+			snapshot.Plans[name] = npp
+		}
+	}
+	for _, report := range o.reports.items {
+		if nodes[report.NodeName] {
+			snapshot.Reports[report.NodeName] = append(snapshot.Reports[report.NodeName], report)
+		}
+	}
+	if all {
+		return snapshot, nil
+	}
+	for key := range o.dirty.pods {
+		if _, found := o.pods.items[key]; !found {
+			gone = append(gone, key)
+		}
+	}
+	o.dirty = newDirt()
+	return snapshot, gone
+}

@@ -1,0 +1,202 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/process"
+)
+
+// watching is a running `seamark get --watch`.
+type watching struct {
+	command        *exec.Cmd
+	stdout, stderr process.Buffer
+}
+
+func (w world) watchCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := process.Built("seamark", "test-integration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), program, append([]string{"get", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, args...)...)
+}
+
+func (w world) watch(t *testing.T, args ...string) *watching {
+	t.Helper()
+	running := &watching{command: w.watchCommand(t, args...)}
+	running.command.Stdout, running.command.Stderr = &running.stdout, &running.stderr
+	if err := running.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return running
+}
+
+// interrupt ends the program as Ctrl-C does.
+func (r *watching) interrupt(t *testing.T) {
+	t.Helper()
+	if err := r.command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.command.Wait(); err != nil {
+		t.Errorf("%v after an interrupt: %s", err, &r.stderr)
+	}
+}
+
+// report sets the state of game-0 as its agent does.
+func (w world) report(t *testing.T, state v1alpha1.ProbeState, message string) {
+	t.Helper()
+	report := &seamarkv1alpha1.ProbeReport{}
+	if err := shared.Client.Get(t.Context(), client.ObjectKey{Name: w.node + ".0"}, report); err != nil {
+		t.Fatal(err)
+	}
+	probe := &report.Pods[0].Probes[0]
+	probe.State, probe.Message, probe.LastTransitionTime = state, message, metav1.Now().Rfc3339Copy()
+	if err := shared.Client.Update(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lines returns the output with the pattern of the test's columns.
+func (r *watching) lines(w world) []string { return columns(r.stdout.String(), w.node) }
+
+func TestWatch(t *testing.T) {
+	w := newWorld(t)
+	table := w.watch(t, "-w")
+	failed := w.watch(t, "-w", "--state=failed", "-o", "name")
+	object := w.watch(t, "game-0", "--watch-only", "-o", "json")
+	developer := w.watch(t, "-w", "--as="+developer, "-o", `jsonpath={.pod} {.source} {.removed}{"\n"}`)
+	ofNode := w.watch(t, "-w", "--node", w.node, "-l", "app=game", "-m", "game/idle", "-o", `jsonpath={.pod} {.message}{"\n"}`)
+	table.stdout.Await(t, "game-1")
+	developer.stdout.Await(t, "game-1")
+	developer.stderr.Await(t, "Hint: no permission to list probereports.seamark.dev in the cluster")
+	ofNode.stdout.Await(t, "game-1")
+
+	w.report(t, v1alpha1.ProbeFailed, "3 players")
+	table.stdout.Await(t, "3 players")
+	failed.stdout.Await(t, "pod/game-0")
+	ofNode.stdout.Await(t, "game-0 3 players")
+
+	stopAPIServer(t)
+	table.stderr.Await(t, "is interrupted, trying again: ")
+	startAPIServer(t)
+	table.stderr.Await(t, "Watching again.")
+	w.report(t, v1alpha1.ProbeSucceeded, "empty")
+	table.stdout.Await(t, "empty")
+	object.stdout.Await(t, `"message": "empty"`)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "game-1"}}
+	if err := shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	table.stdout.Await(t, "Removed")
+	developer.stdout.Await(t, "game-1  true")
+	for _, running := range []*watching{table, failed, object, developer, ofNode} {
+		running.interrupt(t)
+	}
+	if got := table.lines(w); len(got) < 6 || !strings.HasPrefix(got[3], "game-0 game/idle main Failed TIME 3 players") {
+		t.Errorf("table: %q", got)
+	}
+	if strings.Contains(object.stdout.String(), "no players") {
+		t.Errorf("--watch-only lists the first state: %s", &object.stdout)
+	}
+}
+
+func stopAPIServer(t *testing.T) {
+	t.Helper()
+	if err := shared.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startAPIServer(t *testing.T) {
+	t.Helper()
+	if err := shared.StartAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatchEnds(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]struct {
+		args   []string
+		stderr string
+		code   int
+	}{
+		"at the timeout":     {[]string{"--request-timeout=2s"}, "", exit.OK},
+		"without pods":       {[]string{"--request-timeout=2s", "-l", "app=none"}, "No pods found in namespace " + w.namespace + ".", exit.OK},
+		"unknown pod":        {[]string{"gmae-0"}, `did you mean "game-0"?`, exit.Failed},
+		"unknown marker":     {[]string{"-m", "gam"}, `did you mean "game"?`, exit.Failed},
+		"no permission":      {[]string{"--as=nobody"}, "no permission to list podprobemarkers.apps.kruise.io", exit.Access},
+		"no API server":      {[]string{"--server=https://127.0.0.1:1"}, "connection refused", exit.Access},
+		"too short to start": {[]string{"--request-timeout=1ms"}, "--request-timeout=1ms", exit.Access},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := w.run(t, append([]string{"get", "--watch"}, test.args...)...)
+			if code != test.code || !strings.Contains(stderr, test.stderr) {
+				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
+			}
+		})
+	}
+}
+
+// On a terminal, the table is updated in place, fits the terminal, and the last one stays.
+func TestWatchOnTerminal(t *testing.T) {
+	w := newWorld(t)
+	for name, end := range map[string]func(terminal *os.File, command *exec.Cmd) error{
+		"key":       func(terminal *os.File, _ *exec.Cmd) error { _, err := io.WriteString(terminal, "q"); return err },
+		"Ctrl-C":    func(terminal *os.File, _ *exec.Cmd) error { _, err := io.WriteString(terminal, "\x03"); return err },
+		"interrupt": func(_ *os.File, command *exec.Cmd) error { return command.Process.Signal(syscall.SIGINT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.report(t, v1alpha1.ProbeSucceeded, "no players")
+			command := w.watchCommand(t, "-w")
+			command.Env = append(os.Environ(), "TERM=xterm-256color")
+			terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 3, Cols: 70})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer terminal.Close()
+			out := &process.Buffer{}
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				// Reading from a closed terminal is an error.
+				_, _ = io.Copy(out, terminal)
+			}()
+			out.Await(t, "2 probes, 1 hidden")
+			w.report(t, v1alpha1.ProbeFailed, "7 players")
+			out.Await(t, "7")
+			if err := pty.Setsize(terminal, &pty.Winsize{Rows: 9, Cols: 90}); err != nil {
+				t.Fatal(err)
+			}
+			out.Await(t, "game-1")
+			if err := end(terminal, command); err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Wait(); err != nil {
+				t.Errorf("end: %v", err)
+			}
+			<-read
+			const leave = "\x1b[?1049l"
+			_, last, left := strings.Cut(out.Raw(), leave)
+			if !left || !strings.Contains(last, "7 players") || !strings.Contains(last, "game-1") {
+				t.Errorf("after the screen %q", last)
+			}
+		})
+	}
+}
