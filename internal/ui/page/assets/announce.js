@@ -34,6 +34,13 @@ export class Announcer {
     this.interval = interval;
   }
 
+  /** Forgets what was said, for another language. */
+  clear() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    setText(this.node, '');
+  }
+
   /** @param {string} text */
   say(text) {
     this.#next = text;

@@ -23,7 +23,8 @@ export class Group {
     this.id = id;
     this.kind = element('span', { class: 'kind' });
     this.name = element('span', { class: 'group-name' });
-    this.tally = element('span', { class: 'tally' });
+    // The label of the list names the counts with their states.
+    this.tally = element('span', { class: 'tally', 'aria-hidden': 'true' });
     this.list = element('div', { class: 'cells', role: 'listbox' });
     this.node = element('section', { class: 'group' }, element('h3', {}, this.name, this.kind, this.tally), this.list);
     this.list.group = this;

@@ -37,7 +37,7 @@ export class Help {
       [['Home', 'End'], 'key.ends'], [['Page Up', 'Page Down'], 'key.pages'], [['Enter'], 'key.enter'], [['Esc'], 'key.escape'],
     ];
     this.dialog.replaceChildren(
-      element('header', {}, element('h2', { id: 'help-title' }, translator.text('keys')),
+      element('div', { class: 'head' }, element('h2', { id: 'help-title' }, translator.text('keys')),
         element('button', { type: 'button', class: 'close round', 'aria-label': translator.text('close') }, '×')),
       element('dl', { class: 'keys' }, ...keys.map(([names, text]) => element('div', {},
         element('dt', {}, ...names.map((name) => element('kbd', {}, name))), element('dd', {}, translator.text(text))))),

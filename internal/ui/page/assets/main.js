@@ -191,6 +191,7 @@ class Page {
     this.translator = new Translator(name);
     this.select({ language: name });
     this.#translate();
+    this.announcer.clear();
     this.grid.redraw(this.selection, this.translator);
     if (this.selection.pod) this.#openPanel();
     this.#changed(null);

@@ -68,6 +68,9 @@ export class Stream {
     this.#receive = receive;
     this.#status = status;
     addEventListener('online', () => this.#timer && this.#connect());
+    // A browser keeps pages for its back button, and with them their connections, of which it has few.
+    addEventListener('pagehide', () => this.#close());
+    addEventListener('pageshow', (event) => event.persisted && this.#url && this.#connect());
   }
 
   /**
@@ -80,10 +83,15 @@ export class Stream {
     this.#connect();
   }
 
-  async #connect() {
+  #close() {
     clearTimeout(this.#timer);
     this.#timer = 0;
     this.#abort?.abort();
+    this.#abort = null;
+  }
+
+  async #connect() {
+    this.#close();
     const abort = new AbortController();
     this.#abort = abort;
     this.#status({ state: 'connecting' });
