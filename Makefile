@@ -25,6 +25,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE_TAG ?= dev
 # Arguments of go test in `make test-e2e`, for example E2E_ARGS='-run TestThresholds -v'.
 E2E_ARGS ?=
+# Arguments of go test in `make test-ui`.
+UI_ARGS ?=
 # Number of end-to-end tests that run in parallel. The cluster shares the machine with them.
 E2E_PARALLEL ?= 3
 
@@ -101,7 +103,7 @@ TIMED = for target in $(1); do start=$$SECONDS; $(MAKE) --no-print-directory $$t
 
 .PHONY: test
 test: ## Run all tests. Stops what it started; installed packages and built programs stay.
-	@$(call TIMED,test-unit test-local test-reproducible test-integration test-bench test-e2e)
+	@$(call TIMED,test-unit test-local test-ui test-reproducible test-integration test-bench test-e2e)
 
 ##@ Cluster
 
@@ -175,8 +177,9 @@ define RACE
 endef
 
 UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/...
-# Modules of which `go test ./...` runs unit tests. test-monitoring, test-release and test-release-install test the others.
-UNIT_MODULES := $(filter-out . test/monitoring test/release,$(CODE_MODULES))
+# Modules of which `go test ./...` runs unit tests. test-monitoring, test-ui, test-release and test-release-install test
+# the others.
+UNIT_MODULES := $(filter-out . test/monitoring test/release test/ui,$(CODE_MODULES))
 
 .PHONY: test-unit
 test-unit: compiler build tools ## Run the unit tests of every module. The race detector is on where it compiles in little time.
@@ -211,6 +214,10 @@ $(BIN)/promtool:
 .PHONY: test-local
 test-local: jq build ## Run the examples as local processes and check their output. Needs no cluster and no root.
 	go test -count=1 ./examples/... ./test/local/... ./test/docs/...
+
+.PHONY: test-ui
+test-ui: chromium ## Test the web page in Chromium. UI_ARGS are arguments of go test, for example -run TestArrows.
+	go -C test/ui test -count=1 $(UI_ARGS) .
 
 # The images are built first, so that the test finds compiled packages in the cache.
 .PHONY: test-reproducible
@@ -343,6 +350,10 @@ INSTALL = command -v $(1) >/dev/null || { echo 'installing $(1), which $(3)'; \
 .PHONY: compiler
 compiler:
 	@$(call INSTALL,$(firstword $(shell go env CC)),gcc libc6-dev,the race detector needs)
+
+.PHONY: chromium
+chromium:
+	@$(call INSTALL,chromium,chromium,the tests of the web page run)
 
 .PHONY: jq
 jq:

@@ -1,0 +1,197 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Expressions for what the page shows.
+const (
+	// rows are the rows of the table of markers.
+	rows = `[...document.querySelectorAll('#markers tr')].map((r) => [...r.children].map((c) => c.innerText.trim()).filter(Boolean).join(' '))`
+	// problems are the problems at the top.
+	problems = `[...document.querySelectorAll('#problems li')].map((p) => p.innerText.replace(/\s+/g, ' ').trim())`
+	// groups are the groups with the numbers of their pods.
+	groups = `[...document.querySelectorAll('.group')].map((g) => [g.querySelector('.group-name').innerText, g.querySelector('.kind').innerText,
+		g.querySelectorAll('.cell').length].filter((v) => v !== '').join(' '))`
+	// cells are the names and states of the pods for screen readers.
+	cells = `[...document.querySelectorAll('.cell')].map((c) => c.getAttribute('aria-label'))`
+	// shown is the number of cells.
+	shown = `document.querySelectorAll('.cell').length`
+)
+
+func TestMarkers(t *testing.T) {
+	_, p := show(t, sample(), "")
+	equal(p, rows, []string{
+		"games/lobby 0 0 0 0 0 1",
+		"shop/checkout 14 3 0 2 9 3",
+		"games/game-server 24 4 2 0 18 0",
+		"shop/database-role 3 0 0 0 3 0",
+	})
+	equal(p, `[...document.querySelectorAll('#markers .share')].map((s) => s.getAttribute('aria-label'))`, []string{
+		"No state", "Failed: 3, No state: 2, Succeeded: 9", "Failed: 4, Unknown: 2, Succeeded: 18", "Succeeded: 3",
+	})
+	equal(p, "document.getElementById('source').innerText", "Cluster · jane · v0.1.0")
+	equal(p, "document.title", "(2) Seamark")
+
+	p.click(`#markers a[data-marker="shop/checkout"]`)
+	equal(p, groups, []string{"checkout shop · Deployment 14"})
+	equal(p, "location.search", "?marker=shop/checkout")
+	p.click(`#markers a[data-marker="shop/checkout"]`)
+	equal(p, shown, 41)
+}
+
+func TestPodsByWorkloadAndNode(t *testing.T) {
+	_, p := show(t, sample(), "")
+	equal(p, groups, []string{"game-server games · StatefulSet 24", "checkout shop · Deployment 14", "database shop · StatefulSet 3"})
+	equal(p, "document.querySelector('.cells').getAttribute('aria-label')", "game-server: 24 pods, Failed: 4, Unknown: 2, Succeeded: 18")
+	found := value[[]string](p, cells)
+	for at, want := range map[int]string{
+		2: "game-server-2, Succeeded", 4: "game-server-4, Unknown", 11: "game-server-11, Failed",
+		27: "checkout-7d5c9f7d4b-xe2k3, Failed, problem CannotRun", 36: "checkout-7d5c9f7d4b-xn2k3, No state, problem NoPlan", 38: "database-0, Succeeded",
+	} {
+		if found[at] != want {
+			t.Errorf("cell %d is %q, want %q", at, found[at], want)
+		}
+	}
+	p.choose("#group", "node")
+	equal(p, groups, []string{"node-1 10", "node-2 10", "node-3 10", "node-4 9", "node-9 1", "Not bound to a node 1"})
+	equal(p, "location.search", "?group=node")
+	p.choose("#namespace", "shop")
+	equal(p, groups, []string{"node-1 4", "node-2 4", "node-3 4", "node-4 3", "node-9 1", "Not bound to a node 1"})
+	equal(p, rows, []string{"checkout 14 3 0 2 9 3", "database-role 3 0 0 0 3 0"})
+}
+
+// TestStatesHaveColorShapeAndText checks that each state has an own color, an own shape and an own text.
+func TestStatesHaveColorShapeAndText(t *testing.T) {
+	_, p := show(t, sample(), "")
+	equal(p, shown, 41)
+	for _, size := range []string{"names", "dense"} {
+		p.choose("#cells", size)
+		equal(p, "document.getElementById('groups').classList.contains('dense')", size == "dense")
+		seen := map[string]string{}
+		for class, text := range map[string]string{"failed": "Failed", "unknown": "Unknown", "none": "No state", "succeeded": "Succeeded"} {
+			look := value[[]string](p, fmt.Sprintf(`(() => { const c = document.querySelector('.cell.%s');
+				return [getComputedStyle(c).backgroundColor, getComputedStyle(c, '::before').maskImage, c.getAttribute('aria-label')]; })()`, class))
+			if !strings.Contains(look[2], ", "+text) {
+				t.Errorf("cell of state %s has the label %q", class, look[2])
+			}
+			for _, value := range look[:2] {
+				if other, taken := seen[value]; taken || value == "none" || value == "" {
+					t.Errorf("%s cells: %s and %s have the same color or shape %q", size, class, other, value)
+				}
+				seen[value] = class
+			}
+		}
+		if corner := value[string](p, `getComputedStyle(document.querySelector('.cell.troubled'), '::after').clipPath`); corner == "none" {
+			t.Errorf("%s cells: a problem has no corner", size)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	s, p := show(t, sample(), "")
+	equal(p, problems, []string{
+		"InvalidMarker games/lobby spec.probes[0].markerPolicy[0].labels: an empty key is not allowed",
+		`CannotRun shop/checkout 2 pods probe cannot be run: exec: "/opt/drained": no such file or directory`,
+		"NoPlan shop/checkout 1 pod node node-9 has no NodePodProbe",
+	})
+	p.click("#problems li:nth-child(2) a")
+	want := []string{"checkout-7d5c9f7d4b-xe2k3, Failed, problem CannotRun", "checkout-7d5c9f7d4b-xk2k0, Failed, problem CannotRun"}
+	equal(p, cells, want)
+	equal(p, focused, "pods")
+	equal(p, "location.search", "?marker=shop/checkout&problem=CannotRun")
+	equal(p, `[...document.querySelectorAll('#chosen button')].map((b) => b.ariaLabel)`, []string{
+		"Remove the filter Marker: shop/checkout", "Remove the filter Problem: CannotRun", "Clear all filters",
+	})
+	p.click(`#chosen [data-field="reason"]`)
+	equal(p, shown, 14)
+	p.click(`#chosen [data-field="all"]`)
+	equal(p, shown, 41)
+
+	link := value[string](p, `document.querySelector('#problems li:nth-child(2) a').getAttribute('href')`)
+	p.open(s.url(link))
+	equal(p, cells, want)
+}
+
+func TestManyProblemsAndMarkers(t *testing.T) {
+	w := newWorld(nil)
+	for i := range 12 {
+		marker := fmt.Sprintf("marker-%02d", i)
+		w.markers = append(w.markers, markerOf("many", marker))
+		w.set(podOf("many", "", "", "pod-"+marker, "node-1", troubled(probe(marker, "p", none, 0, ""), "NoPlan", "no plan")))
+	}
+	_, p := show(t, w, "")
+	for list, few := range map[string]int{"problems": 5, "markers": 8} {
+		count := fmt.Sprintf("document.getElementById(%q).children.length", list)
+		equal(p, count, few)
+		equal(p, fmt.Sprintf("document.getElementById('%s-total').innerText", list), "12")
+		p.click("#" + list + "-more")
+		equal(p, count, 12)
+		p.click("#" + list + "-more")
+		equal(p, count, few)
+	}
+}
+
+func TestNoProblems(t *testing.T) {
+	_, p := show(t, newWorld(nil), "")
+	equal(p, "document.getElementById('problems-card').innerText.trim()", "Problems\n\nNo problems.")
+	equal(p, "document.getElementById('no-pods').innerText", "No marker selects a pod.")
+	equal(p, "document.getElementById('no-markers').innerText", "No markers.")
+	equal(p, "document.title", "Seamark")
+}
+
+func TestFilter(t *testing.T) {
+	s, p := show(t, sample(), "")
+	equal(p, shown, 41)
+	for _, filter := range []struct {
+		text string
+		want int
+	}{
+		{"game-server-1 games", 11}, {"TIMED OUT", 2}, {"role=primary", 1}, {"node-9", 1}, {"CannotRun", 2}, {"deployment checkout 12 orders", 1}, {"xyz", 0},
+	} {
+		value[chromedp.Void](p, `(() => { const f = document.getElementById('filter'); f.value = ''; f.focus(); })()`)
+		p.press(filter.text)
+		equal(p, shown, filter.want)
+		equal(p, "document.getElementById('pods-total').innerText", fmt.Sprintf("%d of 41 pods", filter.want))
+	}
+	p.await(`document.getElementById('no-pods').checkVisibility() && document.getElementById('no-pods').innerText === 'No pod matches the filter.'`)
+
+	p.open(s.url("?filter=games"))
+	equal(p, "document.getElementById('filter').value", "games")
+	p.click(`[data-state="Failed"]`)
+	equal(p, shown, 4)
+	p.click(`[data-state="Unknown"]`)
+	equal(p, shown, 6)
+	equal(p, `[...document.querySelectorAll('#states button')].map((b) => b.innerText.replace(/\s+/g, ' ') + ' ' + b.ariaPressed)`,
+		[]string{"Failed 4 true", "Unknown 2 true", "No state 0 false", "Succeeded 18 false"})
+	equal(p, "location.search", "?filter=games&state=Failed,Unknown")
+}
+
+// TestAddressRestoresThePage checks that a copied address and the back button show the same view.
+func TestAddressRestoresThePage(t *testing.T) {
+	s, p := show(t, sample(), "?namespace=games&group=node&state=Failed,Unknown&pod=games/game-server-7&cells=dense&lang=en")
+	equal(p, groups, []string{"node-1 2", "node-2 1", "node-4 3"})
+	equal(p, "document.getElementById('panel-title').innerText", "game-server-7")
+	equal(p, "document.getElementById('groups').classList.contains('dense')", true)
+	equal(p, "document.querySelector('.cell[aria-selected=true]').dataset.pod", "games/game-server-7")
+
+	p.open(s.url(""))
+	equal(p, shown, 41)
+	p.click(`[data-pod="shop/database-1"]`)
+	equal(p, "document.getElementById('panel-title').innerText", "database-1")
+	p.click(`[data-pod="shop/database-2"]`)
+	equal(p, "document.getElementById('panel-title').innerText", "database-2")
+	value[chromedp.Void](p, "history.back()")
+	equal(p, "document.getElementById('panel-title').innerText", "database-1")
+	value[chromedp.Void](p, "history.back()")
+	equal(p, "document.getElementById('panel').hidden", true)
+	value[chromedp.Void](p, "history.forward()")
+	equal(p, "document.getElementById('panel-title').innerText", "database-1")
+}

@@ -1,0 +1,160 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/seamark-dev/seamark/internal/ui"
+)
+
+// Expressions for the connection.
+const (
+	// connection is its state.
+	connection = "document.getElementById('connection').dataset.state"
+	// notice is the notice at the top, or empty.
+	notice = "[document.getElementById('notice')].map((n) => n.hidden ? '' : n.innerText)[0]"
+	// connect makes a waiting page connect at once, as the browser does when the network is back.
+	connect = "void dispatchEvent(new Event('online'))"
+)
+
+func TestLiveUpdates(t *testing.T) {
+	w := sample()
+	_, p := show(t, w, "")
+	equal(p, shown, 41)
+	value[chromedp.Void](p, "window.cellBefore = document.querySelector('[data-pod=\"shop/database-0\"]')")
+	equal(p, "document.getElementById('live').innerText", "41 pods: Failed: 7, Unknown: 2, No state: 2, Succeeded: 30. 2 problems.")
+
+	w.set(podOf("shop", "StatefulSet", "database", "database-0", "node-1", probe("database-role", "role", failed, 0, "secondary")),
+		podOf("shop", "StatefulSet", "database", "database-10", "node-1", probe("database-role", "role", unknown, 0, "")),
+		podOf("new", "DaemonSet", "proxy", "proxy-x", "node-2", troubled(probe("proxy", "p", none, 0, ""), "NotPlanned", "not planned")))
+	w.remove("shop/database-1")
+	equal(p, groups, []string{"game-server games · StatefulSet 24", "proxy new · DaemonSet 1", "checkout shop · Deployment 14", "database shop · StatefulSet 3"})
+	equal(p, "[...document.querySelectorAll('[data-pod^=\"shop/database\"]')].map((c) => c.ariaLabel)",
+		[]string{"database-0, Failed", "database-2, Succeeded", "database-10, Unknown"})
+	equal(p, rows+".at(-1)", "shop/database-role 3 1 1 0 1 0")
+	equal(p, problems+"[2]", "NotPlanned new/proxy 1 pod not planned")
+	equal(p, "document.title", "(3) Seamark")
+	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)",
+		[]string{"All namespaces", "games", "new", "shop", "Another namespace…"})
+	equal(p, "[...document.querySelectorAll('#states .amount')].map((a) => a.innerText)", []string{"8", "3", "3", "28"})
+	// The cell of a pod stays the same element, so that it keeps the focus.
+	equal(p, "cellBefore === document.querySelector('[data-pod=\"shop/database-0\"]')", true)
+	// A screen reader hears the new numbers once.
+	equal(p, "document.getElementById('live').innerText", "42 pods: Failed: 8, Unknown: 3, No state: 3, Succeeded: 28. 3 problems.")
+}
+
+// TestRestart checks that the page shows that it is not up to date while the server is away, and afterwards what
+// has changed in the meantime.
+func TestRestart(t *testing.T) {
+	w := sample()
+	s, p := show(t, w, "?pod=shop/database-0")
+	equal(p, shown, 41)
+	value[chromedp.Void](p, `document.querySelector('[data-pod="games/game-server-7"]').focus()`)
+	s.stop()
+	equal(p, connection, "waiting")
+	p.await(notice + `.match(/^The page is not connected and shows the state of \d\d:\d\d:\d\d/)`)
+	equal(p, shown, 41)
+
+	w.remove("shop/database-2")
+	w.set(podOf("shop", "StatefulSet", "database", "database-0", "node-1", probe("database-role", "role", failed, 0, "secondary")))
+	s.start()
+	value[chromedp.Void](p, connect)
+	p.awaitLive()
+	equal(p, notice, "")
+	equal(p, shown, 40)
+	equal(p, "document.querySelector('.probes h4').innerText", "Failed database-role#role")
+	equal(p, focused, "games/game-server-7")
+}
+
+// TestReconnectWithoutHelp checks that the page connects again by itself after the connection was cut.
+func TestReconnectWithoutHelp(t *testing.T) {
+	w := sample()
+	s, p := show(t, w, "")
+	equal(p, shown, 41)
+	s.cut()
+	equal(p, connection, "waiting")
+	w.remove("shop/database-2")
+	s.start()
+	p.awaitLive()
+	equal(p, shown, 40)
+}
+
+func TestSourceFails(t *testing.T) {
+	w := sample()
+	_, p := show(t, w, "")
+	equal(p, shown, 41)
+	w.refuse(errBroken)
+	equal(p, connection, "waiting")
+	p.await(notice + `.includes('` + errBroken.Error() + `')`)
+	equal(p, shown, 41)
+	w.refuse(nil)
+	p.awaitLive()
+	equal(p, notice, "")
+}
+
+// TestSourceIsSilent checks that the page is usable while the server does not know the pods yet.
+func TestSourceIsSilent(t *testing.T) {
+	w := sample()
+	w.hush(true)
+	s := newSite(t, w)
+	p := newTab(t, s.host)
+	p.do(chromedp.Navigate(s.url("")))
+	equal(p, "document.getElementById('source').innerText", "Cluster · jane · v0.1.0")
+	equal(p, connection, "connecting")
+	equal(p, "document.getElementById('no-pods').innerText", "Loading…")
+	equal(p, "document.getElementById('no-problems').hidden", true)
+	p.press("?")
+	equal(p, "document.getElementById('help').open", true)
+	p.press(escape)
+	w.hush(false)
+	p.awaitLive()
+	equal(p, shown, 41)
+}
+
+func TestRefusal(t *testing.T) {
+	for name, refusal := range map[string]*ui.Refusal{
+		"not authenticated": {Status: 401, Message: "the token has expired"},
+		"no permission":     &refused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, sample())
+			s.set(ui.Access{}, refusal)
+			p := newTab(t, s.host)
+			p.do(chromedp.Navigate(s.url("")))
+			equal(p, connection, "refused")
+			equal(p, "document.getElementById('connection-text').innerText", "Access refused")
+			equal(p, notice, "The server refused access: "+refusal.Message+".")
+			s.set(ui.Access{User: "jane"}, nil)
+			value[chromedp.Void](p, connect)
+			p.awaitLive()
+			equal(p, shown, 41)
+			equal(p, notice, "")
+			equal(p, "document.getElementById('source').innerText", "Cluster · jane · v0.1.0")
+			equal(p, "document.getElementById('partial').checkVisibility()", true)
+		})
+	}
+}
+
+// TestNamespaces checks that a user who may read one namespace sees it, and that others can be entered.
+func TestNamespaces(t *testing.T) {
+	s := newSite(t, sample())
+	s.set(ui.Access{User: "jane", Namespaces: []string{"shop"}}, nil)
+	s.stop()
+	s.session.Namespace = "shop"
+	s.start()
+	p := newTab(t, s.host)
+	p.open(s.url(""))
+	equal(p, shown, 17)
+	equal(p, "location.search", "?namespace=shop")
+	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)", []string{"shop", "Another namespace…"})
+	p.choose("#namespace", "?")
+	equal(p, focused, "namespace-name")
+	p.press("games")
+	p.press(enter)
+	equal(p, shown, 24)
+	equal(p, "location.search", "?namespace=games")
+}
