@@ -13,17 +13,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/history/gather"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/text"
 )
@@ -172,7 +170,11 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	if hint := snapshot.Hint(); hint != "" {
 		fmt.Fprintf(warnings, "Warning: %s\n", hint)
 	}
-	events, err := listEvents(ctx, reader, query)
+	pod := ""
+	if len(query.Names) == 1 {
+		pod = query.Names[0]
+	}
+	events, err := gather.Events(ctx, reader, query.Namespace, pod)
 	if err != nil && !check.IsDenied(err) {
 		return nil, nil, cluster.Unreachable(err)
 	}
@@ -180,35 +182,4 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", err)
 	}
 	return snapshot, history.ParseEvents(events), nil
-}
-
-const (
-	// eventPage is the number of events in one response.
-	eventPage = 500
-	// maxEvents is the maximum number of events of one reason that are read, the oldest ones.
-	maxEvents = 100_000
-)
-
-// listEvents lists the events of probes, which the API server can select only by one reason at a
-// time.
-func listEvents(ctx context.Context, reader client.Reader, query cluster.Query) ([]corev1.Event, error) {
-	var found []corev1.Event
-	for _, reason := range []string{v1alpha1.EventReasonProbeSucceeded, v1alpha1.EventReasonProbeFailed, v1alpha1.EventReasonProbeError} {
-		selector := fields.Set{"reason": reason}
-		if len(query.Names) == 1 {
-			selector["involvedObject.name"] = query.Names[0]
-		}
-		read := 0
-		for token := ""; read == 0 || token != "" && read < maxEvents; {
-			var page corev1.EventList
-			err := reader.List(ctx, &page, client.InNamespace(query.Namespace),
-				client.MatchingFieldsSelector{Selector: selector.AsSelector()}, client.Limit(eventPage), client.Continue(token))
-			if err != nil {
-				return nil, fmt.Errorf("list events: %w", err)
-			}
-			found, token = append(found, page.Items...), page.Continue
-			read += max(len(page.Items), 1)
-		}
-	}
-	return found, nil
 }

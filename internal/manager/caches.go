@@ -8,8 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,8 +19,7 @@ import (
 
 // caches returns the options of the manager's cache, which keeps only the fields that views
 // are built from. Readers share the cached objects without a copy, because no controller
-// changes what it reads. Pods that have ended are not cached: a pod that ends counts as deleted,
-// and keeps its marks.
+// changes what it reads.
 func caches(options view.Options) cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
@@ -30,9 +27,7 @@ func caches(options view.Options) cache.Options {
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
-				Field: fields.AndSelectors(
-					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))),
+				Field:     gather.LivePods(),
 				Transform: view.Transform(view.NewPodTrimmer(options).Trim),
 			},
 			gather.NewNode():               {Transform: view.Transform(view.TrimNode)},
@@ -41,29 +36,6 @@ func caches(options view.Options) cache.Options {
 			&seamarkv1alpha1.ProbeReport{}: {Transform: view.Transform(view.TrimReport)},
 		},
 	}
-}
-
-// sliceIndex is the index of ProbeReports by node. A pod is found among the few entries of its
-// node: an index by pod takes as much memory as a tenth of the cached pods.
-func sliceIndex() toolscache.Indexers {
-	return toolscache.Indexers{gather.SliceNodeIndex: func(object any) ([]string, error) {
-		if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
-			return []string{gather.NodeKey(slice.NodeName)}, nil
-		}
-		return nil, nil
-	}}
-}
-
-// nodeIndex is the index of pods by node that the cache's reader uses for lists by
-// gather.NodeNameField. The cache's own IndexField would also index the pods by namespace and node,
-// which takes a fifth of the memory of a pod and is not used.
-func nodeIndex() toolscache.Indexers {
-	return toolscache.Indexers{gather.PodNodeIndex: func(object any) ([]string, error) {
-		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{gather.NodeKey(pod.Spec.NodeName)}, nil
-		}
-		return nil, nil
-	}}
 }
 
 // newStores returns the informers that are listed without a copy.

@@ -248,10 +248,10 @@ func startInformers(ctx context.Context, informers cache.Cache) error {
 		index  toolscache.Indexers
 	}{
 		{object: gather.NewNode()},
-		{object: &corev1.Pod{}, index: nodeIndex()},
+		{object: &corev1.Pod{}, index: gather.PodIndexers()},
 		{object: &v1alpha1.PodProbeMarker{}},
 		{object: &v1alpha1.NodePodProbe{}},
-		{object: &seamarkv1alpha1.ProbeReport{}, index: sliceIndex()},
+		{object: &seamarkv1alpha1.ProbeReport{}, index: gather.SliceIndexers()},
 	} {
 		informer, err := informers.GetInformer(ctx, each.object, cache.BlockUntilSynced(false))
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // TestMemoryOfPods fills the store of the manager's cache with the pods of many workloads and
@@ -37,7 +38,7 @@ func TestMemoryOfPods(t *testing.T) {
 		"marked, 10 containers": {markedPod, 3_072},
 	} {
 		t.Run(name, func(t *testing.T) {
-			indexers := nodeIndex()
+			indexers := gather.PodIndexers()
 			indexers[toolscache.NamespaceIndex] = toolscache.MetaNamespaceIndexFunc
 			store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
 			trim := view.Transform(view.NewPodTrimmer(view.Options{Defaults: plan.KubernetesDefaults()}).Trim)
@@ -66,7 +67,7 @@ func TestMemoryOfPods(t *testing.T) {
 // does per pod.
 func TestMemoryOfReports(t *testing.T) {
 	const slices, perSlice, perNode, most = 3_000, 8, 4, 768
-	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, sliceIndex())
+	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, gather.SliceIndexers())
 	trim := view.Transform(view.TrimReport)
 	before := liveMemory()
 	for i := range slices {

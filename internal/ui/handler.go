@@ -195,7 +195,8 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
 	}
 	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
-		Scope: scope, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since, NoEvents: access.NoEvents,
+		Scope: scope, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,
+		Events: access.Events, NoEvents: access.NoEvents,
 	})
 	if err != nil {
 		return fmt.Errorf("read the timeline: %w", err)

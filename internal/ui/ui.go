@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/internal/ui/model"
 )
 
@@ -67,9 +69,15 @@ type TimelineQuery struct {
 	Pod model.Key
 	// Since is the length of the timeline, more than zero.
 	Since time.Duration
+	// Events lists the events of a pod with the permissions of the user. If it is nil, the source
+	// has them.
+	Events EventLister
 	// NoEvents is why the user may not see events, or nil.
 	NoEvents error
 }
+
+// EventLister lists the events of a pod.
+type EventLister func(ctx context.Context, pod model.Key) ([]corev1.Event, error)
 
 // Access is what the user of a request may read.
 type Access struct {
@@ -79,6 +87,9 @@ type Access struct {
 	Namespaces []string
 	// Full is whether the user may read plans and reports.
 	Full bool
+	// Events lists the events of a pod with the permissions of the user. If it is nil, the source
+	// has them.
+	Events EventLister
 	// NoEvents is why the user may not see events, or nil.
 	NoEvents error
 }

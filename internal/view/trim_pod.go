@@ -27,6 +27,8 @@ type PodTrimmer struct {
 	containers *pool[[]corev1.Container]
 	conditions *pool[[]corev1.PodCondition]
 	managed    *pool[[]metav1.ManagedFieldsEntry]
+	// controllers is nil if trimmed pods have no controller.
+	controllers *pool[[]metav1.OwnerReference]
 }
 
 // NewPodTrimmer returns a trimmer for the views with the options.
@@ -39,6 +41,13 @@ func NewPodTrimmer(options Options) *PodTrimmer {
 		conditions: newPool[[]corev1.PodCondition](),
 		managed:    newPool[[]metav1.ManagedFieldsEntry](),
 	}
+}
+
+// WithControllers makes trimmed pods keep the kind and the name of their controller, which only the
+// web page shows. It returns the trimmer.
+func (t *PodTrimmer) WithControllers() *PodTrimmer {
+	t.controllers = newPool[[]metav1.OwnerReference]()
+	return t
 }
 
 // Trim returns a pod with only the fields that views are built from, and those that identify the
@@ -63,6 +72,7 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			ManagedFields:     t.trimManagedFields(pod),
+			OwnerReferences:   t.trimOwners(pod),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       intern(pod.Spec.NodeName),
@@ -112,6 +122,16 @@ func (t *PodTrimmer) sharedTexts(texts map[string]string) map[string]string {
 		return nil
 	}
 	return t.texts.share(appendMap(nil, texts), texts)
+}
+
+// trimOwners keeps the controller, if the trimmer is to keep it.
+func (t *PodTrimmer) trimOwners(pod *corev1.Pod) []metav1.OwnerReference {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if t.controllers == nil || controller == nil {
+		return nil
+	}
+	key := appendString(appendString(nil, controller.Kind), controller.Name)
+	return t.controllers.share(key, []metav1.OwnerReference{{Kind: controller.Kind, Name: controller.Name, Controller: controller.Controller}})
 }
 
 // trimAnnotations keeps the annotations that are marks, those that identify a static pod, and the

@@ -5,6 +5,7 @@ package gather_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -35,19 +36,10 @@ func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
 	t.Helper()
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
-		gather.PodNodeIndex: func(object any) ([]string, error) {
-			if pod, ok := object.(*corev1.Pod); ok {
-				return []string{gather.NodeKey(pod.Spec.NodeName)}, nil
-			}
-			return nil, nil
-		},
-		gather.SliceNodeIndex: func(object any) ([]string, error) {
-			if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
-				return []string{gather.NodeKey(slice.NodeName)}, nil
-			}
-			return nil, nil
-		},
 	})
+	if err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.SliceIndexers())); err != nil {
+		t.Fatal(err)
+	}
 	for _, object := range objects {
 		if err := indexer.Add(object); err != nil {
 			t.Fatal(err)
