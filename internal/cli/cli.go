@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/get"
+	"github.com/seamark-dev/seamark/internal/cli/ui"
 )
 
 // pluginName is the name under which kubectl runs the program as a plugin.
@@ -43,7 +44,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
-		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version))
+		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
+		ui.New(streams, displayName(program), version))
 	return root
 }
 

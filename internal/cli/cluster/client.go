@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ import (
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme),
 		coordinationv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme))
 	if err != nil {
@@ -79,6 +81,7 @@ func knownResources() meta.RESTMapper {
 			corev1.SchemeGroupVersion.WithKind("Namespace"),
 			corev1.SchemeGroupVersion.WithKind("Node"),
 			authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+			authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"),
 			v1alpha1.GroupVersion().WithKind("NodePodProbe"),
 			seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
 		},

@@ -1,0 +1,47 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// listKind returns the kind of a list of the resource.
+func listKind(resource Resource) metav1.TypeMeta {
+	switch resource {
+	case Nodes:
+		return metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NodeList"}
+	case Markers:
+		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "PodProbeMarkerList"}
+	case Plans:
+		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePodProbeList"}
+	case Reports:
+		return metav1.TypeMeta{APIVersion: seamarkv1alpha1.GroupVersion().String(), Kind: "ProbeReportList"}
+	default:
+		return metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "PodList"}
+	}
+}
+
+// Try lists one object of each resource in the namespace, or in all if it is empty. The snapshot
+// that it returns has no objects, only what is missing.
+func Try(ctx context.Context, reader client.Reader, namespace string, resources ...Resource) (*Snapshot, error) {
+	var m missing
+	for _, resource := range resources {
+		list := &metav1.PartialObjectMetadataList{TypeMeta: listKind(resource)}
+		err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+		if err := m.note(err, "list", resource, namespace); err != nil {
+			return nil, err
+		}
+	}
+	s := &Snapshot{}
+	s.SetMissing(m.found)
+	return s, nil
+}
