@@ -61,9 +61,7 @@ func (m Missing) Fix() string {
 		return "use a namespace that you have access to (-n), or ask for: " +
 			"kubectl create clusterrolebinding seamark-view --clusterrole=view --user=YOU"
 	default:
-		return fmt.Sprintf("ask for: kubectl create clusterrole seamark-states --verb=get,list,watch --resource=%s; "+
-			"kubectl create clusterrolebinding seamark-states --clusterrole=seamark-states --user=YOU",
-			strings.Join([]string{string(Nodes), string(Plans), string(Reports)}, ","))
+		return "ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
 	}
 }
 

@@ -227,8 +227,7 @@ func TestMissing(t *testing.T) {
 		t.Errorf("error %v for a resource that was read", err)
 	}
 	hint := "no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; " +
-		"ask for: kubectl create clusterrole seamark-states --verb=get,list,watch --resource=nodes,nodepodprobes.apps.kruise.io,probereports.seamark.dev; " +
-		"kubectl create clusterrolebinding seamark-states --clusterrole=seamark-states --user=YOU"
+		"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
 	if diff := cmp.Diff(hint, snapshot.Hint()); diff != "" {
 		t.Errorf("hint (-want +got):\n%s", diff)
 	}

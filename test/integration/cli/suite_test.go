@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 // developer is a user who may view pods and markers of the test's namespace.
 const developer = "developer"
 
+// viewer is a developer who may also view the states of all namespaces.
+const viewer = "viewer"
+
 // world is the fixture of a test: two pods with a marker, of which one is marked.
 type world struct {
 	namespace, node, kubeconfig string
@@ -98,9 +101,11 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// grant gives the developer the permissions of the role view for pods and markers.
+// grant gives the developer and the viewer the permissions of the role view for pods and markers,
+// and the viewer those to view states.
 func (w world) grant(t *testing.T) {
 	t.Helper()
+	shared.GrantStates(t, viewer)
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "view-probes"},
 		Rules: []rbacv1.PolicyRule{
@@ -111,7 +116,10 @@ func (w world) grant(t *testing.T) {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "view-probes"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "view-probes"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: developer}},
+		Subjects: []rbacv1.Subject{
+			{APIGroup: rbacv1.GroupName, Kind: "User", Name: developer},
+			{APIGroup: rbacv1.GroupName, Kind: "User", Name: viewer},
+		},
 	}
 	for _, object := range []client.Object{role, binding} {
 		if err := shared.Client.Create(t.Context(), object); err != nil {

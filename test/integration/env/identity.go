@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,35 @@ func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 		tb.Fatalf("issue a client certificate for %s: %v", name, err)
 	}
 	return unlimited(user.Config())
+}
+
+// GrantStates applies the roles of Seamark for users, and binds the user to those that let it view the
+// states of all namespaces.
+func (e *Env) GrantStates(tb testing.TB, user string) {
+	tb.Helper()
+	roles, err := ReadManifests("config/rbac/users.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const role = "seamark-view-states"
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	name := role + "-" + user
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: name}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		},
+	} {
+		if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), object)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	e.Apply(tb, roles...)
 }
 
 // ServiceAccount returns a configuration that authenticates with a token of the service

@@ -326,6 +326,15 @@ func markSetups() map[string]broken {
 			args: []string{"--as=developer"},
 			want: marked + `. Not checked: Node NODE, Manager, Plan of node NODE, Agent of node NODE, Report`,
 		},
+		"permissions to view states": {
+			make: func(w world) {
+				w.running(v1alpha1.ProbeSucceeded, "", busy())
+				w.grant("viewer")
+				shared.GrantStates(w, "viewer")
+			},
+			args: []string{"--as=viewer"},
+			want: marked,
+		},
 	}
 }
 

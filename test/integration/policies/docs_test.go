@@ -79,8 +79,9 @@ func TestDocumentedGrants(t *testing.T) {
 	}
 }
 
-// accountOf returns the program whose service account is bound to the role. Roles for users
-// belong to no program.
+// accountOf returns the name in the table for the program whose service account is bound to the
+// role, or for the users of a role that nobody is bound to. Roles that are part of view, edit and
+// admin are not in the table.
 func accountOf(role string) (string, bool) {
 	switch role {
 	case "seamark-agent":
@@ -89,6 +90,8 @@ func accountOf(role string) (string, bool) {
 		return "manager", true
 	case "seamark-workloads":
 		return "workloads", true
+	case "seamark-view-states":
+		return "viewer of states", true
 	default:
 		return "", false
 	}
