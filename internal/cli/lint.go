@@ -35,6 +35,8 @@ type LintOptions struct {
 	FailOn string
 	// Show is the severity from which findings are printed: info, warning or error.
 	Show string
+	// Ignore holds the names of rules whose findings do not count and are not printed.
+	Ignore []string
 }
 
 const lintLong = `Check manifests without a cluster.
@@ -52,6 +54,9 @@ folder with a kustomization is built; its manifests are only compared with each 
 their findings have no line. The templates of Helm charts are skipped: use
 "helm template CHART | seamark lint -".
 
+--ignore leaves out the findings of rules; their names are in brackets at the end of findings.
+SARIF lists them as suppressed.
+
 Exit codes: 0 if there is no finding of the severity --fail-on or above, 1 if there is one,
 2 for bad input.`
 
@@ -60,6 +65,9 @@ const lintExample = `  # Check a marker together with the workload that it selec
 
   # Check everything in a repository, fail on warnings too, and show the findings in GitHub
   seamark lint . --fail-on warning -o sarif > seamark.sarif
+
+  # Leave out the findings of two rules
+  seamark lint . --ignore exec-no-path,no-matching-pods
 
   # Check what a chart installs
   helm template ./chart | seamark lint -`
@@ -83,7 +91,10 @@ func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.C
 	flags.StringVarP(&o.Output, "output", "o", "text", "output format: text, json, yaml or sarif")
 	flags.StringVar(&o.FailOn, "fail-on", "error", "severity from which a finding makes the command fail: warning or error")
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
-	for flag, values := range o.choices() {
+	flags.StringSliceVar(&o.Ignore, "ignore", nil, "rules whose findings are left out, separated by commas")
+	choices := o.choices()
+	choices["ignore"] = lint.RuleNames()
+	for flag, values := range choices {
 		// The flags exist.
 		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -112,6 +123,11 @@ func (o *LintOptions) Validate() error {
 				strings.Join(allowed[:last], ", "), allowed[last]))
 		}
 	}
+	for _, name := range o.Ignore {
+		if err := lint.CheckRule(name); err != nil {
+			errs = append(errs, fmt.Errorf("--ignore: %w", err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -128,15 +144,18 @@ func (o *LintOptions) Run(ctx context.Context) error {
 		sets = append(sets, []lint.File{built})
 	}
 	linter, report := &lint.Linter{}, lintReport{Findings: []lint.Finding{}}
+	if len(o.Ignore) > 0 {
+		report.ignored = []lint.Finding{}
+	}
 	report.Summary.Files = len(files.plain) + len(files.built)
 	for _, set := range sets {
 		result, err := linter.Check(ctx, set)
 		if err != nil {
 			return err
 		}
-		report.add(result, lint.Severity(o.Show))
+		report.add(result, o)
 	}
-	if report.Summary.Objects == 0 && report.Summary.Errors == 0 {
+	if report.Summary.Objects == 0 && report.Summary.Errors+report.Summary.Ignored == 0 {
 		return fmt.Errorf("%s: no Kubernetes object", strings.Join(o.Filenames, ", "))
 	}
 	if err := o.print(report); err != nil {
@@ -165,7 +184,7 @@ func (o *LintOptions) print(report lintReport) error {
 		_, err = o.Out.Write(content)
 		return err
 	case "sarif":
-		return sarif.Write(o.Out, report.Findings, o.Version)
+		return sarif.Log{Findings: report.Findings, Suppressed: report.ignored, Version: o.Version}.Write(o.Out)
 	default:
 		return printFindings(o.Out, report.Findings)
 	}
@@ -208,13 +227,17 @@ func withRule(message, rule string) string {
 type lintReport struct {
 	Findings []lint.Finding `json:"findings"`
 	Summary  lintSummary    `json:"summary"`
+	// ignored holds the findings of ignored rules. It is nil if no rule is ignored.
+	ignored []lint.Finding
 }
 
-// lintSummary counts the findings, also those that are not shown.
+// lintSummary counts the findings, also those that are not shown. Findings of ignored rules have no
+// other count than their own.
 type lintSummary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
+	Ignored  int `json:"ignored,omitempty"`
 	Files    int `json:"files"`
 	// Objects are the Kubernetes objects, and Checked those with a CustomResourceDefinition of Seamark.
 	Objects int `json:"objects"`
@@ -222,10 +245,19 @@ type lintSummary struct {
 	hidden  int
 }
 
-func (r *lintReport) add(result lint.Result, show lint.Severity) {
+// add adds the findings of a check.
+func (r *lintReport) add(result lint.Result, o *LintOptions) {
 	r.Summary.Objects += result.Objects
 	r.Summary.Checked += result.Checked
 	for _, f := range result.Findings {
+		shown := f.Severity.AtLeast(lint.Severity(o.Show))
+		if slices.Contains(o.Ignore, f.Rule) {
+			r.Summary.Ignored++
+			if shown {
+				r.ignored = append(r.ignored, f)
+			}
+			continue
+		}
 		switch f.Severity {
 		case lint.Error:
 			r.Summary.Errors++
@@ -234,7 +266,7 @@ func (r *lintReport) add(result lint.Result, show lint.Severity) {
 		case lint.Info:
 			r.Summary.Infos++
 		}
-		if f.Severity.AtLeast(show) {
+		if shown {
 			r.Findings = append(r.Findings, f)
 		} else {
 			r.Summary.hidden++
@@ -252,6 +284,9 @@ func (s lintSummary) String() string {
 	}
 	text := fmt.Sprintf("%s, %s in %s: %s checked", count(s.Errors, "error"), count(s.Warnings, "warning"), count(s.Files, "file"),
 		count(s.Checked, "object"))
+	if s.Ignored > 0 {
+		text += fmt.Sprintf("; %s ignored", count(s.Ignored, "finding"))
+	}
 	if s.hidden > 0 {
 		text += fmt.Sprintf("; %s not shown, see --show", count(s.hidden, "finding"))
 	}

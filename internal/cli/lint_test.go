@@ -56,6 +56,28 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 		"warning":         {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
 		"fail on warning": {warnedMarker, []string{"--fail-on", "warning"}, warning, "Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed},
 		"clean":           {goodMarker, []string{"--fail-on", "warning"}, "", "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK},
+		"ignored warning": {
+			warnedMarker, []string{"--fail-on", "warning", "--ignore", "exec-shell-line"}, "",
+			"0 errors, 0 warnings in 1 file: 1 object checked; 1 finding ignored; 1 finding not shown, see --show\n", exit.OK,
+		},
+		"ignored errors": {
+			badMarker, []string{"--ignore", "schema,unknown-field", "--ignore", "openkruise-defaults"}, warning,
+			"0 errors, 1 warning in 1 file: 1 object checked; 3 findings ignored\n", exit.OK,
+		},
+		"only ignored errors": {"a: b: c\n", []string{"--ignore", "invalid-yaml"}, "", "0 errors, 0 warnings in 1 file: 0 objects checked; 1 finding ignored\n", exit.OK},
+		"ignored in JSON": {goodMarker, []string{"-o", "json", "--ignore", "openkruise-defaults,exec-no-path"}, `{
+  "findings": [],
+  "summary": {
+    "errors": 0,
+    "warnings": 0,
+    "infos": 0,
+    "ignored": 2,
+    "files": 1,
+    "objects": 1,
+    "checked": 1
+  }
+}
+`, "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings ignored\n", exit.OK},
 		"YAML": {
 			strings.NewReplacer("periodSeconds: 1", "periodSeconds: 1\n      failureThreshold: 1").Replace(goodMarker), []string{"--show", "info", "-o", "yaml"}, `findings:
 - column: 24
@@ -118,6 +140,34 @@ func TestLintSARIF(t *testing.T) {
 	}
 }
 
+// SARIF lists the findings of ignored rules as suppressed, and --show applies to them.
+func TestLintSARIFWithIgnoredRules(t *testing.T) {
+	for show, want := range map[string][]string{
+		"warning": {"schema", "unknown-field", "exec-shell-line suppressed"},
+		"info":    {"schema", "unknown-field", "openkruise-defaults suppressed", "exec-shell-line suppressed"},
+	} {
+		stdout, _, code := execute(t, badMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
+		var log struct {
+			Runs []struct {
+				Results []struct {
+					RuleID       string
+					Suppressions []any
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(stdout), &log); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, result := range log.Runs[0].Results {
+			got = append(got, result.RuleID+strings.Repeat(" suppressed", len(result.Suppressions)))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || code != exit.Failed {
+			t.Errorf("--show %s: exit code %d, results (-want +got):\n%s", show, code, diff)
+		}
+	}
+}
+
 func TestLintBadInput(t *testing.T) {
 	folder := t.TempDir()
 	writeFiles(t, folder, map[string]string{
@@ -135,6 +185,8 @@ func TestLintBadInput(t *testing.T) {
 		"no file":        {nil, "FILE is required: specify files, folders, or - for the standard input"},
 		"output":         {[]string{"-", "-o", "xml"}, `--output: "xml" is invalid: must be text, json, yaml or sarif`},
 		"severity":       {[]string{"-", "--fail-on", "info", "--show", "all"}, "--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error"},
+		"ignored rule":   {[]string{"-", "--ignore", "schema,exec-no-pth"}, `--ignore: "exec-no-pth" is invalid: must be invalid-yaml, not-an-object, `},
+		"similar rule":   {[]string{"-", "--ignore", "exec-no-pth"}, `; did you mean "exec-no-path"?`},
 		"missing file":   {[]string{filepath.Join(folder, "missing.yaml")}, "no such file or directory"},
 		"empty folder":   {[]string{filepath.Join(folder, "empty")}, "no .yaml, .yml or .json file in the folder"},
 		"comments only":  {[]string{filepath.Join(folder, "comment.yaml")}, "comment.yaml: no Kubernetes object"},

@@ -3,6 +3,14 @@
 
 package lint
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
 // Rule is one kind of finding. Its name and severity do not change between versions.
 type Rule struct {
 	// Name is the name of the rule.
@@ -22,6 +30,30 @@ func Rules() []Rule {
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoPods, ruleNoContainer, ruleNoPort,
 	}
+}
+
+// RuleNames returns the names of all rules, in the order of Rules.
+func RuleNames() []string {
+	var names []string
+	for _, r := range Rules() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// CheckRule returns an error unless a rule has the name. The error lists the rules, with a similar
+// one last.
+func CheckRule(name string) error {
+	names := RuleNames()
+	if slices.Contains(names, name) {
+		return nil
+	}
+	last := len(names) - 1
+	err := fmt.Errorf("%q is invalid: must be %s or %s", name, strings.Join(names[:last], ", "), names[last])
+	if similar := text.Closest(name, names); similar != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, similar)
+	}
+	return err
 }
 
 //nolint:gochecknoglobals // Go has no constants of struct types. Nothing changes these.

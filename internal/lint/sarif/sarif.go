@@ -22,7 +22,7 @@ const (
 	informationURI = "https://github.com/seamark-dev/seamark"
 )
 
-type log struct {
+type document struct {
 	Schema  string `json:"$schema"`
 	Version string `json:"version"`
 	Runs    []run  `json:"runs"`
@@ -65,6 +65,14 @@ type result struct {
 	Level     string     `json:"level"`
 	Message   text       `json:"message"`
 	Locations []location `json:"locations"`
+	// Suppressions is set in all results or in none: an empty list means that the result is not suppressed.
+	Suppressions []suppression `json:"suppressions,omitzero"`
+}
+
+type suppression struct {
+	// Kind is external: no comment in the file suppresses the result.
+	Kind          string `json:"kind"`
+	Justification string `json:"justification"`
 }
 
 type location struct {
@@ -91,9 +99,19 @@ type logical struct {
 	FullyQualifiedName string `json:"fullyQualifiedName"`
 }
 
-// Write writes a log with one run of the given version of seamark.
-func Write(w io.Writer, findings []lint.Finding, seamark string) error {
-	driver := driver{Name: "seamark lint", Version: seamark, InformationURI: informationURI}
+// Log is the result of one run of seamark.
+type Log struct {
+	// Findings are the findings that count.
+	Findings []lint.Finding
+	// Suppressed are the findings of ignored rules. It is nil if no rule is ignored.
+	Suppressed []lint.Finding
+	// Version is the version of seamark.
+	Version string
+}
+
+// Write writes the log.
+func (l Log) Write(w io.Writer) error {
+	driver := driver{Name: "seamark lint", Version: l.Version, InformationURI: informationURI}
 	index := map[string]int{}
 	for i, r := range lint.Rules() {
 		index[r.Name] = i
@@ -101,16 +119,27 @@ func Write(w io.Writer, findings []lint.Finding, seamark string) error {
 			ID: r.Name, ShortDescription: text{r.Summary}, DefaultConfiguration: configuration{level(r.Severity)},
 		})
 	}
-	results := make([]result, 0, len(findings))
-	for _, f := range findings {
+	results := make([]result, 0, len(l.Findings)+len(l.Suppressed))
+	add := func(f lint.Finding, suppressions []suppression) {
 		results = append(results, result{
 			RuleID: f.Rule, RuleIndex: index[f.Rule], Level: level(f.Severity), Message: text{message(f)}, Locations: []location{locationOf(f)},
+			Suppressions: suppressions,
 		})
+	}
+	var none []suppression
+	if l.Suppressed != nil {
+		none = []suppression{}
+	}
+	for _, f := range l.Findings {
+		add(f, none)
+	}
+	for _, f := range l.Suppressed {
+		add(f, []suppression{{Kind: "external", Justification: "--ignore " + f.Rule}})
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	err := encoder.Encode(log{
+	err := encoder.Encode(document{
 		Schema: schemaURI, Version: version,
 		Runs: []run{{Tool: tool{driver}, Results: results, ColumnKind: "unicodeCodePoints"}},
 	})

@@ -21,7 +21,7 @@ func TestWrite(t *testing.T) {
 		{Severity: lint.Info, Rule: rules[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
 	}
 	var out bytes.Buffer
-	if err := sarif.Write(&out, findings, "v1.2.3"); err != nil {
+	if err := (sarif.Log{Findings: findings, Version: "v1.2.3"}).Write(&out); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]any
@@ -78,7 +78,7 @@ func TestWrite(t *testing.T) {
 // was checked.
 func TestNoFindings(t *testing.T) {
 	var out bytes.Buffer
-	if err := sarif.Write(&out, nil, ""); err != nil {
+	if err := (sarif.Log{}).Write(&out); err != nil {
 		t.Fatal(err)
 	}
 	var log struct {
@@ -86,5 +86,40 @@ func TestNoFindings(t *testing.T) {
 	}
 	if err := json.Unmarshal(out.Bytes(), &log); err != nil || len(log.Runs) != 1 || log.Runs[0].Results == nil {
 		t.Errorf("log %s, error %v", out.Bytes(), err)
+	}
+}
+
+// If rules are ignored, all results say whether they are suppressed.
+func TestSuppressed(t *testing.T) {
+	counted := lint.Finding{Severity: lint.Error, Rule: "schema", File: "a.yaml"}
+	ignored := lint.Finding{Severity: lint.Info, Rule: "exec-no-path", File: "a.yaml"}
+	reason := map[string]any{"kind": "external", "justification": "--ignore exec-no-path"}
+	for name, test := range map[string]struct {
+		log  sarif.Log
+		want []any
+	}{
+		"no rule is ignored":      {sarif.Log{Findings: []lint.Finding{counted}}, []any{nil}},
+		"nothing is suppressed":   {sarif.Log{Findings: []lint.Finding{counted}, Suppressed: []lint.Finding{}}, []any{[]any{}}},
+		"a finding is suppressed": {sarif.Log{Findings: []lint.Finding{counted}, Suppressed: []lint.Finding{ignored}}, []any{[]any{}, []any{reason}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := test.log.Write(&out); err != nil {
+				t.Fatal(err)
+			}
+			var log struct {
+				Runs []struct{ Results []map[string]any }
+			}
+			if err := json.Unmarshal(out.Bytes(), &log); err != nil {
+				t.Fatal(err)
+			}
+			var got []any
+			for _, result := range log.Runs[0].Results {
+				got = append(got, result["suppressions"])
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("suppressions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
