@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/get"
+	"github.com/seamark-dev/seamark/internal/cli/test"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
 )
 
@@ -46,6 +47,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
 		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
 		ui.New(streams, displayName(program), version))
+	root.AddCommand(test.New(streams, displayName(program), version))
 	return root
 }
 

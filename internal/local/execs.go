@@ -4,7 +4,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -13,9 +12,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 )
-
-// maxExecOutput is the number of bytes that are kept of each stream of a command.
-const maxExecOutput = 10 << 10
 
 // execs runs commands in containers, as processes with the container's environment and
 // working directory. It is safe for concurrent use.
@@ -87,7 +83,7 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 	if !found || container.ending() {
 		return nil, nil, 0, fmt.Errorf("run %s: container %s is not running", command[0], id)
 	}
-	out, errs := &head{limit: maxExecOutput}, &head{limit: maxExecOutput}
+	out, errs := &exec.Output{}, &exec.Output{}
 	spec := container.spec
 	spec.Command, spec.Leads, spec.Stdout, spec.Stderr = command, false, out, errs
 	running, err := e.keeper.Start(spec)
@@ -112,18 +108,4 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 		return nil, nil, 0, fmt.Errorf("run %s: container %s ended", command[0], id)
 	}
 	return out.Bytes(), errs.Bytes(), running.Exit().Code, nil
-}
-
-// head keeps the beginning of the output.
-type head struct {
-	bytes.Buffer
-	limit int
-}
-
-// Write never fails, so that a command can write more than is kept.
-func (h *head) Write(p []byte) (int, error) {
-	if room := h.limit - h.Len(); room > 0 {
-		h.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

@@ -44,8 +44,8 @@ const (
 	StateNotVisible = "StateNotVisible"
 )
 
-// waiting returns why no probe of the pod runs, or nil.
-func waiting(pod *corev1.Pod) *Problem {
+// Waiting returns why no probe of the pod runs, or nil.
+func Waiting(pod *corev1.Pod) *Problem {
 	switch plan.ObstacleOf(pod) {
 	case plan.Terminating:
 		return &Problem{PodEnding, "pod is terminating"}
@@ -161,8 +161,8 @@ func describe(e v1alpha1.ContainerProbeError) string {
 	return text
 }
 
-// cannotRun describes a probe that cannot run in the pod.
-func cannotRun(p *plan.Problem) *Problem {
+// CannotRun describes a probe that cannot run in the pod.
+func CannotRun(p *plan.Problem) *Problem {
 	text := ""
 	switch p.Reason {
 	case plan.ContainerNotFound:

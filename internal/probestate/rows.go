@@ -40,7 +40,7 @@ type podRows struct {
 }
 
 func (in Input) rowsOf(pod *corev1.Pod, markers []*plan.Marker, parser *mark.Parser) []Row {
-	r := podRows{in: in, pod: in.View(pod, markers), waiting: waiting(pod)}
+	r := podRows{in: in, pod: in.View(pod, markers), waiting: Waiting(pod)}
 	if r.waiting != nil {
 		// Its probes are shown with the states that the marks have kept.
 		r.pod.Plan = plan.Selected(pod, markers, in.Defaults)
@@ -60,7 +60,7 @@ func (in Input) rowsOf(pod *corev1.Pod, markers []*plan.Marker, parser *mark.Par
 	for i := range r.pod.Plan.Problems {
 		problem := &r.pod.Plan.Problems[i]
 		row := r.empty(problem.ID, problem.Container)
-		row.Problem = cannotRun(problem)
+		row.Problem = CannotRun(problem)
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Marker, b.Marker) })

@@ -123,7 +123,7 @@ func (c command) readOnly() bool {
 		switch {
 		case call[0] == "curl", call[0] == "kubectl" && slices.Contains([]string{"get", "describe", "logs", "events", "top"}, kubectlVerb(call)):
 			reads++
-		case call[0] == "seamark" && slices.Contains([]string{"get", "explain", "top", "timeline", "check"}, kubectlVerb(call)):
+		case call[0] == "seamark" && slices.Contains([]string{"get", "explain", "top", "timeline", "check", "test"}, kubectlVerb(call)):
 			reads++
 		case slices.Contains([]string{"jq", "grep", "sort", "uniq", "head", "tail", "cut", "wc", "awk", "tr", "base64", "column"}, call[0]):
 		default:

@@ -31,6 +31,12 @@ const (
 	Reports Resource = "probereports." + seamarkv1alpha1.GroupName
 )
 
+// The resources that `seamark test` creates.
+const (
+	Exec        Resource = "pods/exec"
+	PortForward Resource = "pods/portforward"
+)
+
 // Missing is a resource that could not be read, although the cluster answered.
 type Missing struct {
 	// Resource is what could not be read.
@@ -55,6 +61,9 @@ func (m Missing) Fix() string {
 	switch {
 	case m.Verb == "":
 		return "install Seamark in the cluster"
+	case m.Resource == Exec || m.Resource == PortForward:
+		return fmt.Sprintf("ask for: kubectl create role seamark-test -n %[1]s --verb=get,create --resource=%[2]s; "+
+			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=YOU", m.Namespace, strings.Join([]string{string(Exec), string(PortForward)}, ","))
 	case m.Namespace != "":
 		return fmt.Sprintf("ask for: kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=YOU", m.Namespace)
 	case m.Resource == Pods || m.Resource == Markers:

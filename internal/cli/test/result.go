@@ -1,0 +1,167 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/trial"
+)
+
+// none is shown for a value that does not exist.
+const none = "-"
+
+// Item is the result of one probe in one pod, as JSON and YAML show it.
+type Item struct {
+	// Namespace, Pod and Node are where the probe ran.
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
+	// Marker, Probe, Container and Handler are what ran. Probe is empty if the marker does not probe
+	// the pod.
+	Marker    string `json:"marker"`
+	Probe     string `json:"probe,omitempty"`
+	Container string `json:"container,omitempty"`
+	Handler   string `json:"handler,omitempty"`
+	// Result is Succeeded, Failed, Error or NotRun.
+	Result string `json:"result"`
+	// Message is the message of the probe, or why it has no result.
+	Message string `json:"message,omitempty"`
+	// Seconds is how long the probe took.
+	Seconds float64 `json:"seconds,omitempty"`
+	// TimedOut is whether it exceeded its timeout.
+	TimedOut bool `json:"timedOut,omitempty"`
+	// Threshold is the number of equal results in a row that lead to the state.
+	Threshold int `json:"threshold,omitempty"`
+	// Marks are the marks that the state sets, and Changes how they differ from what the pod has.
+	Marks   []probestate.Mark `json:"marks,omitempty"`
+	Changes []trial.Change    `json:"changes,omitempty"`
+	// Lost are the marks that belong to another probe of the pod.
+	Lost []trial.Lost `json:"lost,omitempty"`
+	// Event is the event that is written when the state changes to this one.
+	Event *trial.Event `json:"event,omitempty"`
+	// Notes are what else to know about the result.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// conclude prints the results, and returns an error unless all probes succeeded.
+func (o *Options) conclude(attempts []*attempt) error {
+	var items []Item
+	counts := map[string]int{}
+	denied := map[string]error{}
+	for _, a := range attempts {
+		items = append(items, a.Item)
+		counts[a.Result]++
+		var missing *remote.DeniedError
+		if errors.As(a.err, &missing) {
+			denied[missing.Resource] = deniedError(missing)
+		}
+	}
+	if err := o.Output.Print(o.Out, result(items)); err != nil {
+		return exit.Failure(err)
+	}
+	var errs []error
+	for _, resource := range []cluster.Resource{cluster.Exec, cluster.PortForward} {
+		errs = append(errs, denied[string(resource)])
+	}
+	missing := errors.Join(errs...)
+	if missing != nil && counts[succeeded]+counts[failed]+counts[resultError] == 0 {
+		return exit.NoAccess(missing)
+	}
+	if counts[succeeded] == len(items) {
+		return nil
+	}
+	return exit.Failure(errors.Join(errors.New(summary(counts, len(items))), missing))
+}
+
+func deniedError(err *remote.DeniedError) error {
+	missing := cluster.Missing{Resource: cluster.Resource(err.Resource), Verb: "create", Namespace: err.Namespace}
+	return fmt.Errorf("%s; %s", missing, missing.Fix())
+}
+
+// summary says how many probes did not succeed.
+func summary(counts map[string]int, all int) string {
+	var parts []string
+	for _, part := range []struct{ result, text string }{
+		{failed, "failed"}, {resultError, "had no result"}, {notRun, "could not run"},
+	} {
+		if n := counts[part.result]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, part.text))
+		}
+	}
+	return fmt.Sprintf("of %d probes, %s", all, strings.Join(parts, ", "))
+}
+
+// result returns what is printed.
+func result(items []Item) printing.Result {
+	columns := append(printing.Table(false, "Pod", "Probe", "Container", "Result", "Time", "Message", "Changes"),
+		printing.Table(true, "Node", "Marks", "Notes")...)
+	r := printing.Result{
+		Columns: columns,
+		Object:  func() runtime.Object { return printing.NewList("ProbeTestList", items) },
+		Colored: "Result", Color: color,
+	}
+	for i := range items {
+		r.Rows = append(r.Rows, cells(&items[i]))
+		r.Names = append(r.Names, "pod/"+items[i].Pod)
+	}
+	return r
+}
+
+func cells(item *Item) []any {
+	name := item.Marker
+	if item.Probe != "" {
+		name += "/" + item.Probe
+	}
+	var changes, marks []string
+	for _, change := range item.Changes {
+		changes = append(changes, change.String())
+	}
+	for _, mark := range item.Marks {
+		marks = append(marks, mark.String())
+	}
+	return []any{
+		item.Pod, name, orNone(item.Container), item.Result, duration(item.Seconds), orNone(oneLine(item.Message)),
+		orNone(strings.Join(changes, ",")), orNone(item.Node), orNone(strings.Join(marks, ",")), orNone(strings.Join(item.Notes, "; ")),
+	}
+}
+
+func duration(seconds float64) string {
+	if seconds == 0 {
+		return none
+	}
+	return max(time.Duration(seconds*float64(time.Second)).Round(time.Millisecond), time.Millisecond).String()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+func color(result string) lipgloss.Style {
+	style := lipgloss.NewStyle()
+	switch result {
+	case succeeded:
+		return style.Foreground(lipgloss.Green)
+	case failed:
+		return style.Foreground(lipgloss.Red)
+	default:
+		return style.Foreground(lipgloss.Yellow)
+	}
+}

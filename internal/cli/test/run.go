@@ -1,0 +1,161 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/trial"
+	"github.com/seamark-dev/seamark/internal/worker"
+)
+
+// The results.
+const (
+	succeeded   = "Succeeded"
+	failed      = "Failed"
+	resultError = "Error"
+	notRun      = "NotRun"
+)
+
+// attempt is one probe of one pod. Its result is complete after the run, or before if the probe
+// cannot run.
+type attempt struct {
+	Item
+	pod     trial.Pod
+	planned plan.PlannedProbe
+	err     error
+}
+
+func newAttempt(pod trial.Pod, planned plan.PlannedProbe) *attempt {
+	handler, _ := probe.HandlerOf(&planned.Plan.Probe.ProbeHandler)
+	return &attempt{pod: pod, planned: planned, Item: Item{
+		Namespace: pod.Object.Namespace, Pod: pod.Object.Name, Node: pod.Object.Spec.NodeName, Marker: planned.ID.Marker,
+		Probe: planned.ID.Probe, Container: planned.Plan.ContainerName, Handler: string(handler),
+	}}
+}
+
+// refused returns the result of a pod or a probe that cannot be probed.
+func refused(pod *corev1.Pod, marker, message string) *attempt {
+	return &attempt{Item: Item{
+		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Marker: marker, Result: notRun, Message: message,
+	}}
+}
+
+// runner runs probes.
+type runner struct {
+	transport transport
+	now       func() time.Time
+	parallel  int
+}
+
+// run runs all probes that have no result.
+func (r *runner) run(ctx context.Context, attempts []*attempt) {
+	var group errgroup.Group
+	group.SetLimit(r.parallel)
+	for _, a := range attempts {
+		if a.Result == "" {
+			group.Go(func() error { r.probe(ctx, a); return nil })
+		}
+	}
+	// The functions return no errors.
+	_ = group.Wait()
+}
+
+// probe runs one probe.
+func (r *runner) probe(ctx context.Context, a *attempt) {
+	object, container := a.pod.Object, a.planned.Plan.ContainerName
+	run, has := trial.RunOf(object, container)
+	switch {
+	case !has:
+		a.Result, a.Message = notRun, "the container has not started: it is probed after its start"
+		return
+	case !run.Running:
+		a.finish(trial.Ended(r.now(), run))
+		return
+	}
+	task, err := a.task()
+	if err != nil || task.Target.Handler == "" {
+		a.Result, a.Message = notRun, "the pod has no address yet"
+		if err != nil {
+			a.Message = err.Error()
+		}
+		return
+	}
+	if task.Target.Handler != probe.HandlerExec {
+		a.Result, a.Message = notRun, fmt.Sprintf("%s probes cannot be tested yet", task.Target.Handler)
+		return
+	}
+	start := r.now()
+	task.Target.Started = func() { start = r.now() }
+	outcome, err := r.transport.Prober(remote.Container{Pod: task.Pod, Name: container}).Probe(ctx, task.Target)
+	if a.Seconds = r.now().Sub(start).Seconds(); err != nil {
+		a.fail(err)
+		return
+	}
+	a.TimedOut = outcome.TimedOut
+	a.finish(trial.Once(r.now(), run, outcome))
+}
+
+// task returns the probe as an agent runs it.
+func (a *attempt) task() (worker.Task, error) {
+	object := a.pod.Object
+	key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: object.UID, Name: a.planned.Plan.ContainerName}, ID: a.planned.ID}
+	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	task, err := worker.NewTask(key, name, &a.planned.Plan.Probe.Probe, object.Status.PodIP)
+	if err != nil {
+		return task, fmt.Errorf("the probe is invalid: %w", err)
+	}
+	if task.Target.HTTP != nil {
+		task.Target.HTTP.PublishBody = a.planned.Plan.PublishBody
+	}
+	return task, nil
+}
+
+// fail sets the result of a probe that has none.
+func (a *attempt) fail(err error) {
+	a.err, a.Result, a.Message = err, resultError, err.Error()
+	var denied *remote.DeniedError
+	if errors.As(err, &denied) {
+		a.Result, a.Message, a.Seconds = notRun, fmt.Sprintf("no permission to create %s", denied.Resource), 0
+	}
+}
+
+// finish sets the result from the state.
+func (a *attempt) finish(state streak.State) {
+	a.Result, a.Message = string(state.State), state.Message
+	effect := a.pod.Effect(a.planned, state)
+	a.Marks, a.Changes, a.Lost, a.Event = effect.Marks, effect.Changes, effect.Lost, effect.Event
+	policy := streak.PolicyOf(&a.planned.Plan.Probe.Probe)
+	a.Threshold = policy.FailureThreshold
+	if state.State == v1alpha1.ProbeSucceeded {
+		a.Threshold = policy.SuccessThreshold
+	}
+	a.note()
+}
+
+// note adds what the result alone does not show.
+func (a *attempt) note() {
+	if a.Threshold > 1 {
+		a.Notes = append(a.Notes, fmt.Sprintf("takes effect after %d equal results in a row", a.Threshold))
+	}
+	if a.TimedOut && a.Handler == string(probe.HandlerExec) {
+		a.Notes = append(a.Notes, "the command may still run: an agent ends it, the API server does not")
+	}
+	for _, lost := range a.Lost {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s %s belongs to probe %s", lost.Kind, lost.Name, lost.Owner))
+	}
+}

@@ -1,0 +1,198 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/trial"
+)
+
+// maxSkipped is the number of skipped pods that are named.
+const maxSkipped = 5
+
+// selectTrials returns the probes to run. Those that cannot run have a result already. Without
+// markers, it uses that of the cluster.
+func (o *Options) selectTrials(ctx context.Context, connection cluster.Connection, markers []*v1alpha1.PodProbeMarker) ([]*attempt, error) {
+	var attempts []*attempt
+	if len(o.Filenames) == 0 {
+		// The names of the pods and the marker are in the namespace of the connection.
+		markers = []*v1alpha1.PodProbeMarker{nil}
+	}
+	for _, m := range markers {
+		found, err := o.selectOf(ctx, connection, m)
+		if err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, found...)
+	}
+	return attempts, nil
+}
+
+// selectOf returns the probes of one marker; nil is the one in the cluster.
+func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m *v1alpha1.PodProbeMarker) ([]*attempt, error) {
+	query := cluster.Query{Namespace: connection.Namespace, Names: o.Pods}
+	if m != nil {
+		var err error
+		if query.Namespace, err = o.namespaceOf(m, connection); err != nil {
+			return nil, err
+		}
+		if m.Namespace = query.Namespace; len(o.Pods) == 0 {
+			query.Selector, _ = metav1.LabelSelectorAsSelector(m.Spec.Selector)
+		}
+	}
+	snapshot, err := cluster.Read(ctx, connection.Client, query)
+	if err != nil {
+		return nil, err
+	}
+	required := []cluster.Resource{cluster.Pods}
+	if m == nil {
+		required = append(required, cluster.Markers)
+	}
+	if err := errors.Join(snapshot.Require(required...), snapshot.AbsentError(ctx, connection.Client, query.Namespace)); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		selected, err := o.selectMarkers(snapshot.Markers, " in namespace "+query.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		m = selected[0]
+	} else if !snapshot.Has(cluster.Markers) {
+		fmt.Fprintf(o.ErrOut, "Hint: the PodProbeMarkers of namespace %s cannot be read: marks that belong to another marker are not recognized\n", query.Namespace)
+	}
+	compiled, err := plan.Compile(m)
+	if err != nil {
+		return nil, fmt.Errorf("PodProbeMarker %s: %w", m.Name, err)
+	}
+	s := selection{o: o, connection: connection, marker: compiled, others: compile(snapshot.Markers)}
+	return s.pods(ctx, snapshot.Pods)
+}
+
+// namespaceOf returns the namespace of a marker in a file, as kubectl does.
+func (o *Options) namespaceOf(m *v1alpha1.PodProbeMarker, connection cluster.Connection) (string, error) {
+	given := *o.Cluster.Namespace
+	if m.Namespace != "" && given != "" && m.Namespace != given {
+		return "", fmt.Errorf("--namespace: %q is invalid: the namespace of PodProbeMarker %s is %q", given, m.Name, m.Namespace)
+	}
+	if m.Namespace != "" {
+		return m.Namespace, nil
+	}
+	return connection.Namespace, nil
+}
+
+// compile returns the markers that take effect.
+func compile(markers []*v1alpha1.PodProbeMarker) []*plan.Marker {
+	var compiled []*plan.Marker
+	for _, m := range markers {
+		if c, err := plan.Compile(m); err == nil {
+			compiled = append(compiled, c)
+		}
+	}
+	return compiled
+}
+
+// selection selects the probes of one marker.
+type selection struct {
+	o          *Options
+	connection cluster.Connection
+	marker     *plan.Marker
+	others     []*plan.Marker
+}
+
+// pods returns the probes to run in the pods.
+func (s *selection) pods(ctx context.Context, candidates []*corev1.Pod) ([]*attempt, error) {
+	var attempts []*attempt
+	used, left, skipped := 0, 0, 0
+	for _, candidate := range candidates {
+		err := trial.Selects(s.marker, candidate)
+		switch {
+		case err != nil && len(s.o.Pods) > 0:
+			attempts = append(attempts, refused(candidate, s.marker.Name, err.Error()))
+			continue
+		case err != nil && s.marker.Matches(candidate):
+			if skipped++; skipped <= maxSkipped {
+				fmt.Fprintf(s.o.ErrOut, "Skipped pod %s: %s\n", candidate.Name, err)
+			}
+			continue
+		case err != nil:
+			continue
+		case used == s.o.Limit:
+			left++
+			continue
+		}
+		used++
+		found, err := s.pod(ctx, candidate)
+		if err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, found...)
+	}
+	if skipped > maxSkipped {
+		fmt.Fprintf(s.o.ErrOut, "Skipped %d more pods that are not probed\n", skipped-maxSkipped)
+	}
+	if left > 0 {
+		fmt.Fprintf(s.o.ErrOut, "Left out %d of the %d pods that PodProbeMarker %s matches: see --limit\n", left, left+used, s.marker.Name)
+	}
+	if len(attempts) == 0 {
+		return nil, exit.Failure(fmt.Errorf("no pod in namespace %s that PodProbeMarker %s would probe: its selector is %q",
+			s.marker.Namespace, s.marker.Name, s.selector()))
+	}
+	return attempts, nil
+}
+
+func (s *selection) selector() string {
+	var texts []string
+	for _, requirement := range s.marker.Requirements() {
+		texts = append(texts, requirement.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// pod returns the probes to run in the pod. It reads the pod again, because the candidates have not
+// all fields.
+func (s *selection) pod(ctx context.Context, candidate *corev1.Pod) ([]*attempt, error) {
+	pod := &corev1.Pod{}
+	err := s.connection.Client.Get(ctx, types.NamespacedName{Namespace: candidate.Namespace, Name: candidate.Name}, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []*attempt{refused(candidate, s.marker.Name, "the pod has been deleted")}, nil
+	case apierrors.IsForbidden(err):
+		missing := cluster.Missing{Resource: cluster.Pods, Verb: "get", Namespace: candidate.Namespace}
+		return nil, exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
+	case err != nil:
+		return nil, cluster.Unreachable(fmt.Errorf("get pod %s: %w", candidate.Name, err))
+	}
+	tried, err := trial.New(pod, s.marker, s.others)
+	if err != nil {
+		return []*attempt{refused(pod, s.marker.Name, err.Error())}, nil
+	}
+	var attempts []*attempt
+	for i := range tried.Probes {
+		if s.o.wants(tried.Probes[i].ID.Probe) {
+			attempts = append(attempts, newAttempt(tried, tried.Probes[i]))
+		}
+	}
+	for i := range tried.Problems {
+		if s.o.wants(tried.Problems[i].ID.Probe) {
+			a := refused(pod, s.marker.Name, probestate.CannotRun(&tried.Problems[i]).Message)
+			a.Probe, a.Container = tried.Problems[i].ID.Probe, tried.Problems[i].Container
+			attempts = append(attempts, a)
+		}
+	}
+	return attempts, nil
+}

@@ -1,0 +1,192 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test implements `seamark test`, which runs the probes of a marker once and shows what the
+// marker would do. It changes nothing in the cluster.
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/remote"
+)
+
+const long = `Run the probes of a PodProbeMarker once, immediately, through the API server, and show what
+the marker would do. The marker is in a file, or it exists in the cluster. Nothing in the
+cluster changes.
+
+The marker selects the pods. If pods are named, only these are used, and a pod that the marker
+does not select is reported with the reason. Commands run as with "kubectl exec", and are
+evaluated by the code of the agent. RESULT is Succeeded or Failed, Error if the result is not
+known, or NotRun. CHANGES are the differences between the marks that the pod has and those that
+it would have in this state: +name=value, -name=value or name=value->value. A state takes effect
+after as many equal results in a row as the probe's threshold; -o wide shows it.
+
+The markers in files are checked first, as by "seamark lint". The command needs the permissions
+to get and list pods and to create pods/exec. With the permission to list podprobemarkers, it
+takes other markers into account.
+
+Exit codes: 0 if all probes succeeded, 1 if one did not or could not run, 2 for bad input, 3 if
+the cluster cannot be reached or a permission is missing without which no probe can run.`
+
+// The placeholders are the name of the program.
+const example = `  # Run the probes of a file in the pods that its selector matches
+  %[1]s test -f marker.yaml
+
+  # Run them in one pod
+  %[1]s test -f marker.yaml worker-0
+
+  # Run one probe of a marker in the cluster in up to 50 pods, and show the marks and notes
+  %[1]s test -m worker/busy --limit 50 -o wide
+
+  # Print what failed
+  %[1]s test -f marker.yaml -o json | jq '.items[] | select(.result != "Succeeded")'`
+
+const (
+	defaultLimit, maxLimit       = 10, 1000
+	defaultParallel, maxParallel = 4, 32
+)
+
+// Options are the options of `seamark test`.
+type Options struct {
+	genericiooptions.IOStreams
+	// Cluster and Output are flags that several commands have.
+	Cluster *cluster.Flags
+	Output  printing.Flags
+
+	// Filenames are files with markers, or "-" for the standard input.
+	Filenames []string
+	// Marker is the name of a marker, or MARKER/PROBE. It is one of the files if there are any.
+	Marker string
+	// Pods are the names of the pods. If it is empty, the marker selects them.
+	Pods []string
+	// Limit is the maximum number of pods of a marker.
+	Limit int
+	// Parallel is the maximum number of probes at the same time.
+	Parallel int
+
+	connect func() (cluster.Connection, error)
+	// open returns the probers of the containers.
+	open func(*rest.Config) (transport, error)
+	now  func() time.Time
+}
+
+// transport reaches containers. See package remote.
+type transport interface {
+	// Prober returns the prober for the container.
+	Prober(container remote.Container) probe.Prober
+}
+
+// New returns the command.
+func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
+	flags := cluster.NewFlags(streams, version)
+	open := func(config *rest.Config) (transport, error) { return remote.NewClient(config) }
+	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, open: open, now: time.Now}, program)
+}
+
+func newCommand(o *Options, program string) *cobra.Command {
+	command := &cobra.Command{
+		Use:     "test (-f FILE... | -m MARKER) [POD...]",
+		Short:   "Run the probes of a marker once and show what it would do",
+		Long:    long,
+		Example: fmt.Sprintf(example, program),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Complete(args)
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file with markers, or - for the standard input (repeatable)")
+	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER/PROBE; without -f, the marker in the cluster")
+	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
+	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
+	o.Output.AddTo(command)
+	o.Cluster.AddTo(command)
+	o.Cluster.CompletePods(command, 0)
+	o.Cluster.CompleteMarkers(command, "marker")
+	return command
+}
+
+// Complete sets the names of the pods.
+func (o *Options) Complete(args []string) {
+	o.Pods = nil
+	for _, name := range args {
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
+		if !slices.Contains(o.Pods, name) {
+			o.Pods = append(o.Pods, name)
+		}
+	}
+}
+
+// Validate returns an error for bad input.
+func (o *Options) Validate() error {
+	var errs []error
+	if len(o.Filenames) == 0 && o.Marker == "" {
+		errs = append(errs, errors.New("--filename or --marker is required: a file with a marker, or the name of a marker in the cluster"))
+	}
+	if marker, probe, isProbe := strings.Cut(o.Marker, "/"); o.Marker != "" && (marker == "" || isProbe && (probe == "" || strings.Contains(probe, "/"))) {
+		errs = append(errs, fmt.Errorf("--marker: %q is invalid: must be MARKER or MARKER/PROBE", o.Marker))
+	}
+	if slices.Contains(o.Pods, "") {
+		errs = append(errs, fmt.Errorf("name of a pod: %q is invalid: must not be empty", ""))
+	}
+	for _, flag := range []struct {
+		name       string
+		value, max int
+	}{{"limit", o.Limit, maxLimit}, {"parallel", o.Parallel, maxParallel}} {
+		if flag.value < 1 || flag.value > flag.max {
+			errs = append(errs, fmt.Errorf("--%s: %d is invalid: must be between 1 and %d", flag.name, flag.value, flag.max))
+		}
+	}
+	if len(o.Pods) > o.Limit {
+		errs = append(errs, fmt.Errorf("--limit: %d is invalid: must be at least the number of named pods, %d", o.Limit, len(o.Pods)))
+	}
+	return errors.Join(append(errs, o.Cluster.Validate(), o.Output.Validate())...)
+}
+
+// Run runs the probes and prints the results.
+func (o *Options) Run(ctx context.Context) error {
+	markers, err := o.readFiles(ctx)
+	if err != nil {
+		return err
+	}
+	connection, err := o.connect()
+	if err != nil {
+		return err
+	}
+	transport, err := o.open(connection.Config)
+	if err != nil {
+		return exit.NoAccess(err)
+	}
+	trials, err := o.selectTrials(ctx, connection, markers)
+	if err != nil {
+		return err
+	}
+	runner := runner{transport: transport, now: o.now, parallel: o.Parallel}
+	runner.run(ctx, trials)
+	if ctx.Err() != nil {
+		return exit.Failure(errors.New("interrupted: the probes have not ended"))
+	}
+	return o.conclude(trials)
+}

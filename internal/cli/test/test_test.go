@@ -1,0 +1,293 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/trial"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+const owned = `{"f:metadata":{"f:labels":{"f:role":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{".":{},"f:status":{},"f:type":{}}}}}`
+
+// withStatus sets the state of the container main.
+func withStatus(pod *corev1.Pod, state corev1.ContainerState) *corev1.Pod {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "containerd://1", State: state}}
+	return pod
+}
+
+func running() corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Hour))}}
+}
+
+func objects() []client.Object {
+	idle := corev1.PodCondition{Type: "game.io/idle", Status: corev1.ConditionTrue}
+	return []client.Object{
+		withStatus(builders.Pod("games", "game-0").Label("app", "game").Label("role", "idle").Condition(idle).
+			ManagedFields(v1alpha1.FieldManager, "status", owned).Build(), running()),
+		withStatus(builders.Pod("games", "game-1").Label("app", "game").Node("node-2").Build(), running()),
+		withStatus(builders.Pod("games", "game-2").Label("app", "game").Build(),
+			corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}),
+		builders.Pod("games", "game-3").Label("app", "game").Node("").Build(),
+		builders.Pod("games", "proxy").Label("app", "proxy").Build(),
+		builders.Marker("games", "early").Probe(builders.Probe("zone").Label(v1alpha1.ProbeSucceeded, "zone", "a")).Build(),
+		builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle").Label(v1alpha1.ProbeSucceeded, "role", "idle")).
+			Probe(builders.Probe("map").Container("exporter").Condition("game.io/map")).Build(),
+	}
+}
+
+// fakeTransport answers by the name of the pod.
+type fakeTransport struct {
+	probe   func(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error)
+	running atomic.Int32
+	most    atomic.Int32
+}
+
+type fakeProber struct {
+	*fakeTransport
+	container remote.Container
+}
+
+func (f *fakeTransport) Prober(container remote.Container) probe.Prober {
+	return fakeProber{f, container}
+}
+
+func (f fakeProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+	if n := f.running.Add(1); n > f.most.Load() {
+		f.most.Store(n)
+	}
+	defer f.running.Add(-1)
+	return f.probe(ctx, f.container, target)
+}
+
+// byPod succeeds in game-0 and fails in the others.
+func byPod(_ context.Context, container remote.Container, _ probe.Target) (probe.Outcome, error) {
+	if container.Pod.Name == "game-0" {
+		return probe.Outcome{Success: true, Message: "no players"}, nil
+	}
+	return probe.Outcome{Message: "12 players\n3 spectators"}, nil
+}
+
+func timesOut(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
+	return probe.Outcome{TimedOut: true, Message: "timed out after 1s"}, nil
+}
+
+func denied(_ context.Context, container remote.Container, _ probe.Target) (probe.Outcome, error) {
+	return probe.Outcome{}, &remote.DeniedError{Resource: "pods/exec", Namespace: container.Pod.Namespace, Err: errors.New("no role")}
+}
+
+func deniedInSecond(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error) {
+	if container.Pod.Name == "game-1" {
+		return denied(ctx, container, target)
+	}
+	return byPod(ctx, container, target)
+}
+
+func broken(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
+	return probe.Outcome{}, errors.New("exec of pod: connection reset by peer")
+}
+
+// execute runs the command in the namespace games.
+func execute(t *testing.T, transport *fakeTransport, refuse func(any) bool, in string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	streams, input, out, errOut := genericiooptions.NewTestIOStreams()
+	input.WriteString(in)
+	forbidden := func(object any) error {
+		if refuse == nil || !refuse(object) {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
+	}
+	c := fakeapi.Client(t, objects()...).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			return errors.Join(forbidden(o), c.Get(ctx, key, o, options...))
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+			return errors.Join(forbidden(l), c.List(ctx, l, options...))
+		},
+	}).Build()
+	flags := cluster.NewFlags(streams, "test")
+	// Every probe takes 20 milliseconds.
+	var ticks atomic.Int64
+	o := &Options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now.Add(time.Duration(ticks.Add(1)) * 20 * time.Millisecond) }}
+	o.connect = func() (cluster.Connection, error) { return cluster.Connection{Client: c, Namespace: "games"}, nil }
+	o.open = func(*rest.Config) (connected, error) { return transport, nil }
+	command := newCommand(o, "seamark")
+	command.SilenceUsage = true
+	command.SetArgs(append([]string{"--parallel=1"}, args...))
+	command.SetIn(input)
+	command.SetOut(out)
+	command.SetErr(errOut)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), exit.Code(err)
+}
+
+// connected has another name because tests name their transport so.
+type connected = transport
+
+const marker = `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: game}
+spec:
+  selector: {matchLabels: {app: game}}
+  probes:
+  - name: idle
+    containerName: main
+    probe: {exec: {command: [/idle]}, failureThreshold: 1}
+    markerPolicy: [{state: Succeeded, labels: {role: idle, zone: a}}, {state: Failed, labels: {role: busy}}]
+    podConditionType: game.io/idle
+`
+
+func TestGolden(t *testing.T) {
+	invalid := strings.ReplaceAll(strings.ReplaceAll(marker, "exec", "exce"), "state: Failed", "state: Down")
+	onlyReads := func(object any) bool {
+		switch object.(type) {
+		case *corev1.Pod, *corev1.PodList:
+			return false
+		default:
+			return true
+		}
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		in     string
+		probe  func(context.Context, remote.Container, probe.Target) (probe.Outcome, error)
+		refuse func(any) bool
+		code   int
+	}{
+		"file":             {args: []string{"-f", "-"}, in: marker, code: exit.Failed},
+		"success":          {args: []string{"-f", "-", "game-0"}, in: marker},
+		"wide":             {args: []string{"-f", "-", "-o", "wide"}, in: marker, code: exit.Failed},
+		"json":             {args: []string{"-f", "-", "pod/game-1", "-o", "json"}, in: marker, code: exit.Failed},
+		"name":             {args: []string{"-f", "-", "-o", "name"}, in: marker, code: exit.Failed},
+		"limit":            {args: []string{"-f", "-", "--limit", "1"}, in: marker},
+		"stored":           {args: []string{"-m", "game"}, code: exit.Failed},
+		"stored-probe":     {args: []string{"-m", "game/idle", "game-0"}},
+		"unselected-pods":  {args: []string{"-f", "-", "proxy", "game-3"}, in: marker, code: exit.Failed},
+		"no-pods":          {args: []string{"-f", "-"}, in: strings.ReplaceAll(marker, "app: game", "app: gone"), code: exit.Failed},
+		"times-out":        {args: []string{"-f", "-", "game-1", "-o", "wide"}, in: marker, probe: timesOut, code: exit.Failed},
+		"no-result":        {args: []string{"-f", "-", "game-1"}, in: marker, probe: broken, code: exit.Failed},
+		"denied":           {args: []string{"-f", "-", "game-0"}, in: marker, probe: denied, code: exit.Access},
+		"denied-partly":    {args: []string{"-f", "-", "game-0", "game-1"}, in: marker, probe: deniedInSecond, code: exit.Failed},
+		"developer":        {args: []string{"-f", "-", "game-0"}, in: marker, refuse: onlyReads},
+		"nothing-allowed":  {args: []string{"-f", "-"}, in: marker, refuse: func(any) bool { return true }, code: exit.Access},
+		"misspelled-pod":   {args: []string{"-f", "-", "gmae-0"}, in: marker, code: exit.Failed},
+		"unknown-marker":   {args: []string{"-m", "gme"}, code: exit.Failed},
+		"unknown-probe":    {args: []string{"-f", "-", "-m", "game/idel"}, in: marker, code: exit.Failed},
+		"invalid-marker":   {args: []string{"-f", "-"}, in: invalid, code: exit.Usage},
+		"invalid-yaml":     {args: []string{"-f", "-"}, in: "a: [", code: exit.Usage},
+		"no-marker":        {args: []string{"-f", "-"}, in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", code: exit.Usage},
+		"other-namespace":  {args: []string{"-f", "-", "-n", "shop"}, in: strings.ReplaceAll(marker, "name: game}", "name: game, namespace: games}"), code: exit.Usage},
+		"nothing":          {code: exit.Usage},
+		"invalid-numbers":  {args: []string{"-m", "game/", "--limit", "0", "--parallel", "33"}, code: exit.Usage},
+		"invalid-output":   {args: []string{"-m", "game", "-o", "xml"}, code: exit.Usage},
+		"missing-file":     {args: []string{"-f", "none.yaml"}, code: exit.Usage},
+		"pods-above-limit": {args: []string{"-m", "game", "a", "b", "--limit", "1"}, code: exit.Usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := byPod
+			if test.probe != nil {
+				run = test.probe
+			}
+			stdout, stderr, code := execute(t, &fakeTransport{probe: run}, test.refuse, test.in, test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			compare(t, name, "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+		})
+	}
+}
+
+func TestParallel(t *testing.T) {
+	ready := make(chan struct{})
+	transport := &fakeTransport{}
+	transport.probe = func(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
+		// Both probes run at once, or the test does not end.
+		if transport.running.Load() == 2 {
+			close(ready)
+		}
+		<-ready
+		return probe.Outcome{Success: true}, nil
+	}
+	if _, stderr, code := execute(t, transport, nil, marker, "-f", "-", "--parallel", "2", "game-0", "game-1"); code != exit.OK {
+		t.Errorf("exit code %d, want 0: %s", code, stderr)
+	}
+	transport = &fakeTransport{probe: byPod}
+	execute(t, transport, nil, marker, "-f", "-")
+	if most := transport.most.Load(); most != 1 {
+		t.Errorf("%d probes at the same time, want 1", most)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := runner{now: time.Now, parallel: 1, transport: &fakeTransport{probe: func(ctx context.Context, _ remote.Container, _ probe.Target) (probe.Outcome, error) {
+		cancel()
+		<-ctx.Done()
+		return probe.Outcome{}, fmt.Errorf("exec: %w", context.Cause(ctx))
+	}}}
+	pod := withStatus(builders.Pod("games", "game-0").Label("app", "game").Build(), running())
+	compiled := compile([]*v1alpha1.PodProbeMarker{builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()})
+	tried, err := trial.New(pod, compiled[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupted := newAttempt(tried, tried.Probes[0])
+	r.run(ctx, []*attempt{interrupted})
+	if interrupted.Result != resultError {
+		t.Errorf("result %q, want %q", interrupted.Result, resultError)
+	}
+}
+
+// compare compares the text with a golden file, or writes the file with -update.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("output differs from %s (-want +got), run with -update if it is right:\n%s", file, diff)
+	}
+}
