@@ -92,6 +92,7 @@ func TestBadInput(t *testing.T) {
 		"missing file":              {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
 		"folder without manifests":  {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
 		"output":                    {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},
+		"address of the web page":   {args: []string{"local", "-f", "-", "--ui=0.0.0.0:80"}, want: `--ui: "0.0.0.0:80" is invalid: the host must be a loopback address`},
 		"negative replicas":         {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1 is invalid: must be between 0 and 10000"},
 		"too many replicas":         {args: []string{"local", "-f", "-", "--replicas", "999999999"}, want: "--replicas: 999999999 is invalid: must be between 0 and 10000"},
 		"replicas not a number":     {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},

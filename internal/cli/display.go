@@ -64,6 +64,9 @@ func (d tableDisplay) Show(s *session) error {
 		}
 	})
 	model.Warn(s.warnings)
+	if s.url != "" {
+		model.Note("Web page", s.url)
+	}
 	var options []tea.ProgramOption
 	// If the standard input is a manifest, bubbletea opens the terminal to read keys.
 	if in, ok := d.in.(*os.File); !ok || term.IsTerminal(int(in.Fd())) {

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/ui/loopback"
 )
 
 // LocalOptions are the options of `seamark local`. Complete sets the unexported fields.
@@ -55,6 +56,8 @@ type LocalOptions struct {
 	// CrashLoopInitial and CrashLoopMax are the first and longest delay before a restart.
 	// Zero means the default of the kubelet.
 	CrashLoopInitial, CrashLoopMax time.Duration
+	// UI is the address of the web page, or empty for none.
+	UI string
 	// Logs shows the output of the containers.
 	Logs bool
 	// Verbose shows standard conditions, and how the pods are stopped.
@@ -142,8 +145,10 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
 	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
 	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
+	flags.StringVar(&o.UI, "ui", "", "serve a web page of the run on this loopback address, and print its URL")
 	flags.BoolVar(&o.Logs, "logs", false, "show the output of the containers")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show standard conditions other than Ready, and how the pods are stopped")
+	flags.Lookup("ui").NoOptDefVal = "127.0.0.1:0"
 	// The usage text states the default. pflag does not print a default of 0.
 	flags.Lookup("replicas").DefValue = "0"
 	return command
@@ -177,6 +182,11 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 	}
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
 		errs = append(errs, errors.New("--filename or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
+	}
+	if o.UI != "" {
+		if err := loopback.Validate(o.UI); err != nil {
+			errs = append(errs, fmt.Errorf("--ui: %w", err))
+		}
 	}
 	switch o.Output {
 	case "", "text", "json":
@@ -231,8 +241,12 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
 	}
 	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
-	end, err := s.run(ctx, o.Timeout, o.interrupts, o.newDisplay(s))
+	stop, err := o.servePage(ctx, s, objects.Markers)
 	if err != nil {
+		return exit.Failure(err)
+	}
+	end, err := s.run(ctx, o.Timeout, o.interrupts, o.newDisplay(s))
+	if err := errors.Join(err, stop()); err != nil {
 		return exit.Failure(err)
 	}
 	return o.conclude(s, end)

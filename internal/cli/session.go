@@ -13,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/ui/localsource"
 )
 
 // endReason is why a run ended.
@@ -46,6 +47,9 @@ type session struct {
 	brief bool
 	// warnings are the warnings that were printed before the run.
 	warnings []string
+	// page follows the changes for the web page, whose address is url. Without a page, it is nil.
+	page *localsource.Source
+	url  string
 	// met is closed when all expressions are met.
 	met chan struct{}
 
@@ -72,6 +76,9 @@ func (s *session) observe(change local.Change) {
 	shown := s.logs || change.Kind != local.KindLog
 	if shown && (!s.isQuiet() || !isShutdownNoise(change)) {
 		s.feed.put(change)
+	}
+	if s.page != nil {
+		s.page.Observe(change)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

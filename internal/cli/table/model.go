@@ -86,6 +86,11 @@ func (m *Model) Warn(warnings []string) {
 	}
 }
 
+// Note adds an entry to the log that is not about a pod, and has no time.
+func (m *Model) Note(about, text string) {
+	m.log = append(m.log, logEntry{pod: about, text: text})
+}
+
 // Run shows the run until it has ended, and then prints the last state of the pods. The
 // options are those of bubbletea, such as the input.
 func Run(m *Model, out io.Writer, options ...tea.ProgramOption) error {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -152,11 +153,19 @@ func (r *reader) workload(at location, w workload) {
 		}
 		if i == 0 {
 			r.add(at, pod, path)
-			continue
+		} else {
+			r.prepare(pod)
+			r.objects.Pods = append(r.objects.Pods, pod)
 		}
-		r.prepare(pod)
-		r.objects.Pods = append(r.objects.Pods, pod)
+		pod.OwnerReferences = ownedBy(at, w.meta)
 	}
+}
+
+// ownedBy returns the reference to a workload, by which its pods are shown together. It has no UID, because the
+// workload itself does not exist in a run.
+func ownedBy(at location, meta *metav1.ObjectMeta) []metav1.OwnerReference {
+	kind, _, _ := strings.Cut(at.object, " ")
+	return []metav1.OwnerReference{{Kind: kind, Name: meta.Name, Controller: new(true)}}
 }
 
 func (w workload) idsOf(pods int) []string {

@@ -1,0 +1,46 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/ui/localsource"
+	"github.com/seamark-dev/seamark/internal/ui/loopback"
+	"github.com/seamark-dev/seamark/internal/ui/model"
+)
+
+// servePage serves the web page of the session and prints its URL. The caller calls stop after the
+// run.
+func (o *LocalOptions) servePage(ctx context.Context, s *session, markers []v1alpha1.PodProbeMarker) (stop func() error, err error) {
+	if o.UI == "" {
+		return func() error { return nil }, nil
+	}
+	s.page = localsource.New(markers, s.Snapshot, time.Now)
+	handler, err := ui.New(ui.Options{
+		Source: s.page, Guard: ui.Anyone{Access: ui.Access{Full: true}},
+		Session: model.Session{Source: model.SourceLocal, Version: o.Version},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("serve the web page: %w", err)
+	}
+	server, err := loopback.Listen(ctx, o.UI)
+	if err != nil {
+		return nil, fmt.Errorf("--ui: %w", err)
+	}
+	s.url = server.URL(nil)
+	fmt.Fprintf(o.ErrOut, "Web page: %s\n", s.url)
+	// The page shows the pods until they have stopped, also if ctx ends before.
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(serving, handler, handler.Close) }()
+	return func() error {
+		cancel()
+		return <-served
+	}, nil
+}

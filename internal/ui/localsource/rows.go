@@ -1,0 +1,92 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localsource
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/probestate"
+)
+
+// rowsOf returns the rows of a pod, in the order of probestate.Of. The states have no source: they
+// are those of the run itself.
+func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
+	waiting := probestate.Waiting(view.Pod)
+	planned := plan.Selected(view.Pod, markers, plan.KubernetesDefaults())
+	claims, _ := mark.Claim(planned.Probes)
+	rows := make([]probestate.Row, 0, len(planned.Probes)+len(planned.Problems))
+	for _, probe := range planned.Probes {
+		row := emptyRow(view.Pod, probe.ID, probe.Plan.ContainerName)
+		row.Marks, row.Problem = marksOf(view, probe, claims), waiting
+		if found := slices.IndexFunc(view.Probes, func(p local.ProbeChange) bool {
+			return p.Type == local.ProbeMarker && p.Marker == probe.ID.Marker && p.Name == probe.ID.Probe && p.Container == row.Container
+		}); found >= 0 {
+			addState(&row, &view.Probes[found])
+		}
+		rows = append(rows, row)
+	}
+	for i := range planned.Problems {
+		row := emptyRow(view.Pod, planned.Problems[i].ID, planned.Problems[i].Container)
+		row.Problem = probestate.CannotRun(&planned.Problems[i])
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b probestate.Row) int { return strings.Compare(a.Marker, b.Marker) })
+	return rows
+}
+
+func emptyRow(pod *corev1.Pod, id probeid.ID, container string) probestate.Row {
+	return probestate.Row{
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName,
+		Marker: id.Marker, Probe: id.Probe, Container: container,
+	}
+}
+
+// addState adds the state of the probe to its row.
+func addState(row *probestate.Row, probe *local.ProbeChange) {
+	row.State, row.Message = probe.State, probe.Message
+	row.LastProbeTime, row.LastTransitionTime = metav1.Time{Time: probe.LastProbe}, metav1.Time{Time: probe.LastTransition}
+	if probe.Error != "" && row.Problem == nil {
+		row.Problem = &probestate.Problem{Reason: string(v1alpha1.ProbeCannotRun), Message: "probe cannot be run: " + probe.Error}
+	}
+}
+
+// marksOf returns the marks on the pod that belong to the probe, ordered by kind and name.
+func marksOf(view local.PodView, probe plan.PlannedProbe, claims mark.Claims) []probestate.Mark {
+	var marks []probestate.Mark
+	for _, key := range mark.Declared(probe.Source) {
+		if claims[key] != probe.ID {
+			continue
+		}
+		if value, set := valueOf(view, key); set {
+			marks = append(marks, probestate.Mark{Kind: key.Kind, Name: key.Name, Value: value})
+		}
+	}
+	return marks
+}
+
+// valueOf returns the value of a mark, and whether a marker has set it.
+func valueOf(view local.PodView, key mark.Key) (string, bool) {
+	switch key.Kind {
+	case mark.KindLabel:
+		return view.Pod.Labels[key.Name], slices.Contains(view.MarkedLabels, key.Name)
+	case mark.KindAnnotation:
+		return view.Pod.Annotations[key.Name], slices.Contains(view.MarkedAnnotations, key.Name)
+	case mark.KindCondition:
+		for _, condition := range view.Pod.Status.Conditions {
+			if string(condition.Type) == key.Name {
+				return string(condition.Status), slices.Contains(view.MarkedConditions, key.Name)
+			}
+		}
+	}
+	return "", false
+}
