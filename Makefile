@@ -397,7 +397,7 @@ test-release-install: test-release tools ## Install that release in the local cl
 ##@ Code
 
 # Folders of the chart with copies of config/.
-CHART_FILES := crd rbac policies serverless workloads
+CHART_FILES := crd rbac policies serverless ui workloads
 
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
@@ -414,7 +414,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@rm -rf $(addprefix charts/seamark/files/,$(CHART_FILES)) && mkdir -p $(addprefix charts/seamark/files/,$(CHART_FILES))
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml charts/seamark/files/workloads/
-	@$(foreach f,rbac policies serverless,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
+	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 
 .PHONY: lint

@@ -44,6 +44,7 @@ func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
 	f.set.Var(gatesFlag{&c.FeatureGates}, "feature-gates", "feature gates, as A=true,B=false; the gates are "+strings.Join(knownGates(), ", "))
 	f.remember("feature-gates", "featureGates")
+	f.text(&c.UI.BindAddress, "ui-bind-address", "ui.bindAddress", "loopback address that serves the web page, such as 127.0.0.1:8082; 0 disables it")
 	bindShared(f, &c.Pprof, &c.Logging)
 }
 
@@ -72,6 +73,7 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	var found problems
 	found.elected(c.LeaderElection, c.Metrics, c.Health)
 	found.shared(c.Pprof, c.Logging)
+	found.loopback(field.NewPath("ui", "bindAddress"), c.UI.BindAddress)
 
 	controllers := field.NewPath("controllers")
 	for name, controller := range map[string]v1alpha1.Controller{

@@ -20,7 +20,12 @@ import (
 // caches returns the options of the manager's cache, which keeps only the fields that views
 // are built from. Readers share the cached objects without a copy, because no controller
 // changes what it reads.
-func caches(options view.Options) cache.Options {
+// The web page also shows the controllers of pods.
+func caches(options view.Options, withPage bool) cache.Options {
+	pods := view.NewPodTrimmer(options)
+	if withPage {
+		pods = pods.WithControllers()
+	}
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
@@ -28,7 +33,7 @@ func caches(options view.Options) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Field:     gather.LivePods(),
-				Transform: view.Transform(view.NewPodTrimmer(options).Trim),
+				Transform: view.Transform(pods.Trim),
 			},
 			gather.NewNode():               {Transform: view.Transform(view.TrimNode)},
 			&v1alpha1.PodProbeMarker{}:     {},

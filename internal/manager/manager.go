@@ -14,6 +14,11 @@
 //	events                       create patch
 //	leases, in its namespace     get create update, for leader election
 //
+// With the web page, also these:
+//
+//	tokenreviews                 create
+//	subjectaccessreviews         create
+//
 // With a webhook whose certificates it issues, also these, for one object each:
 //
 //	secrets, in its namespace     get list watch update
@@ -82,6 +87,9 @@ type Options struct {
 	// PprofBindAddress is the address that serves profiles, host:port. Empty or "0" disables
 	// it. The host must be a loopback address, because profiles expose internals.
 	PprofBindAddress string
+	// UIBindAddress is the address that serves the web page, host:port. Empty or "0" disables it.
+	// The host must be a loopback address, because the connection is not encrypted.
+	UIBindAddress string
 	// Disabled means that the feature gate PodProbeMarkerGate is off: no controller runs, and
 	// plans and marks do not change.
 	Disabled bool
@@ -177,7 +185,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		Logger: options.Logger,
 		// The mapper knows the kinds that the CRDs were waited for.
 		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.crds.Mapper, nil },
-		Cache:                         caches(options.views()),
+		Cache:                         caches(options.views(), options.uiEnabled()),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              Name,
@@ -216,6 +224,11 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	counters, err := addMetrics(ctx, mgr, reader, shortages, options)
 	if err != nil {
 		return nil, err
+	}
+	if options.uiEnabled() {
+		if err := addPage(ctx, mgr, options); err != nil {
+			return nil, err
+		}
 	}
 	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, shortages, options)
 }

@@ -155,7 +155,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Streams: 64, UserStreams: 16, Requests: 32, Buffer: 8 << 20,
-		Interval: 500 * time.Millisecond, Heartbeat: 10 * time.Second, Recheck: 30 * time.Second,
+		Interval: 500 * time.Millisecond, Heartbeat: 10 * time.Second, Recheck: 10 * time.Second,
 		Linger: 10 * time.Second, Write: 30 * time.Second,
 	}
 }

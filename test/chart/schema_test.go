@@ -142,7 +142,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 	}{
 		"manager": {
 			reflect.TypeFor[configv1alpha1.ManagerConfiguration](),
-			[]string{"leaderElection", "metrics", "health", "featureGates", "serverless"},
+			[]string{"leaderElection", "metrics", "health", "featureGates", "serverless", "ui"},
 		},
 		"agent": {
 			reflect.TypeFor[configv1alpha1.AgentConfiguration](),

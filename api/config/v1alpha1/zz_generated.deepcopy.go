@@ -131,6 +131,7 @@ func (in *ManagerConfiguration) DeepCopyInto(out *ManagerConfiguration) {
 	out.Metrics = in.Metrics
 	out.Health = in.Health
 	out.Pprof = in.Pprof
+	out.UI = in.UI
 	out.Logging = in.Logging
 	out.Controllers = in.Controllers
 	out.ProbeDefaults = in.ProbeDefaults

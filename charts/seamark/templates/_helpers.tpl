@@ -51,6 +51,9 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.featureGates }}
 {{- $_ := set $config "featureGates" .root.Values.featureGates }}
 {{- end }}
+{{- if and (eq .component "manager") .root.Values.ui.enabled }}
+{{- $_ := set $config "ui" (dict "bindAddress" "127.0.0.1:8082") }}
+{{- end }}
 {{- if and (eq .component "manager") (ne .root.Values.serverless.webhook.certificates "seamark") }}
 {{- $_ := set $config "serverless" (dict "webhook" (dict "certificates" .root.Values.serverless.webhook.certificates)) }}
 {{- end }}

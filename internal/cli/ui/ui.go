@@ -7,9 +7,12 @@ package ui
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	webui "github.com/seamark-dev/seamark/internal/ui"
@@ -29,6 +33,10 @@ const long = `Show markers, pods and their probes on a web page, which is update
 
 The command serves the page on a loopback address and prints its URL. The URL contains a random
 key, so other users of the computer cannot open the page. The page only reads.
+
+By default (--mode auto), the page comes from the manager, through a port-forward, if the manager
+serves it and your kubeconfig has a token, which the command sends to the manager. Otherwise, or
+with --mode direct, the command watches the API server itself.
 
 The page shows what you may read in the cluster: pods and podprobemarkers are required, in one
 namespace or in all. Without permission for nodes, nodepodprobes and probereports, states come
@@ -46,6 +54,15 @@ const example = `  # Show the namespace of the current context
   # Show all namespaces on a fixed port
   %[1]s ui -A --address 127.0.0.1:8080`
 
+// The values of --mode.
+const (
+	modeAuto    = "auto"
+	modeManager = "manager"
+	modeDirect  = "direct"
+)
+
+func modes() []string { return []string{modeAuto, modeManager, modeDirect} }
+
 // Options are the options of `seamark ui`.
 type Options struct {
 	genericiooptions.IOStreams
@@ -53,6 +70,10 @@ type Options struct {
 	Cluster *cluster.Flags
 	// Address is where the page is served.
 	Address string
+	// Mode is auto, manager or direct.
+	Mode string
+	// SeamarkNamespace is the namespace of the managers.
+	SeamarkNamespace string
 	// Version is the version of the program.
 	Version string
 	// Now is the clock.
@@ -61,7 +82,7 @@ type Options struct {
 
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
-	o := &Options{IOStreams: streams, Cluster: cluster.NewFlags(streams, version), Address: "127.0.0.1:0", Version: version, Now: time.Now}
+	o := &Options{IOStreams: streams, Cluster: cluster.NewFlags(streams, version), Version: version, Now: time.Now}
 	command := &cobra.Command{
 		Use:     "ui",
 		Short:   "Show markers, pods and their probes on a web page",
@@ -79,7 +100,11 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 			return o.Run(ctx)
 		},
 	}
-	command.Flags().StringVar(&o.Address, "address", o.Address, "loopback address and port of the page; port 0 is a free port")
+	flags := command.Flags()
+	flags.StringVar(&o.Address, "address", "127.0.0.1:0", "loopback address and port of the page; port 0 is a free port")
+	flags.StringVar(&o.Mode, "mode", modeAuto, "where the page reads from: "+strings.Join(modes(), ", "))
+	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
+	cluster.CompleteValues(command, "mode", modes())
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
 	return command
@@ -90,6 +115,9 @@ func (o *Options) Validate() error {
 	if err := loopback.Validate(o.Address); err != nil {
 		return fmt.Errorf("--address: %w", err)
 	}
+	if !slices.Contains(modes(), o.Mode) {
+		return fmt.Errorf("--mode: %q is invalid: must be %s", o.Mode, strings.Join(modes(), ", "))
+	}
 	return o.Cluster.Validate()
 }
 
@@ -99,27 +127,46 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source, hint, err := newDirect(ctx, connection, o.Now)
+	handler, closing, err := o.handler(ctx, connection)
 	if err != nil {
 		return err
 	}
-	if hint != "" {
-		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
-	}
-	handler, err := webui.New(webui.Options{
-		Source: source, Guard: source,
-		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace},
-	})
-	if err != nil {
-		return exit.Failure(err)
-	}
-	defer handler.Close()
+	defer closing()
 	server, err := loopback.Listen(ctx, o.Address)
 	if err != nil {
 		return exit.Failure(err)
 	}
 	o.announce(server, connection.Namespace)
-	return exit.Failure(server.Serve(ctx, handler, handler.Close))
+	return exit.Failure(server.Serve(ctx, handler, closing))
+}
+
+// handler returns what serves the page, and what ends its streams.
+func (o *Options) handler(ctx context.Context, connection cluster.Connection) (http.Handler, func(), error) {
+	if o.Mode != modeDirect {
+		r, err := newRelay(ctx, connection, o.SeamarkNamespace)
+		switch {
+		case err == nil:
+			return r.proxy, r.tunnel.close, nil
+		case o.Mode == modeManager:
+			return nil, nil, exit.NoAccess(err)
+		}
+		fmt.Fprintf(o.ErrOut, "The page reads from the API server instead of the manager: %v\n", err)
+	}
+	source, hint, err := newDirect(ctx, connection, o.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if hint != "" {
+		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
+	}
+	h, err := webui.New(webui.Options{
+		Source: source, Guard: source,
+		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace},
+	})
+	if err != nil {
+		return nil, nil, exit.Failure(err)
+	}
+	return h, h.Close, nil
 }
 
 // announce prints the URL. It is the only line on standard output, for scripts.

@@ -37,7 +37,7 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads"} {
+	for _, folder := range []string{"config/rbac", "config/serverless", "config/ui", "config/workloads"} {
 		objects, err := env.ReadManifests(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func accountOf(role string) (string, bool) {
 	switch role {
 	case "seamark-agent":
 		return "agent", true
-	case "seamark-manager", "seamark-webhook":
+	case "seamark-manager", "seamark-webhook", "seamark-ui":
 		return "manager", true
 	case "seamark-workloads":
 		return "workloads", true

@@ -1,0 +1,106 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	webui "github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/ui/model"
+)
+
+// managerHost is the host of requests to the manager. The tunnel does not resolve it.
+const managerHost = "seamark-manager"
+
+// checkTimeout limits the first request to the manager.
+const checkTimeout = 15 * time.Second
+
+// relay serves the page of the manager, with the token of the user, which the browser does not have.
+type relay struct {
+	tunnel *tunnel
+	proxy  *httputil.ReverseProxy
+}
+
+// newRelay connects to the manager and checks that it lets the user read the namespace.
+func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespace string) (*relay, error) {
+	if connection.Config.Impersonate.UserName != "" {
+		return nil, errors.New("the manager does not impersonate users (--as)")
+	}
+	t := &tunnel{config: connection.Config, reader: connection.Client, namespace: seamarkNamespace}
+	transport, err := rest.HTTPWrappersForConfig(connection.Config, &http.Transport{DialContext: t.dial})
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if err := check(ctx, transport, connection.Namespace); err != nil {
+		t.close()
+		return nil, err
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", managerHost, managerHost
+			// The cookie is for the local server, and the token comes from the kubeconfig.
+			r.Out.Header.Del("Cookie")
+			r.Out.Header.Del("Authorization")
+		},
+		ModifyResponse: func(response *http.Response) error {
+			// The local server has set these headers.
+			local := http.Header{}
+			webui.SetHeaders(local)
+			local.Del("Cache-Control")
+			for name := range local {
+				response.Header.Del(name)
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			webui.WriteError(w, &webui.Refusal{Status: http.StatusBadGateway, Message: err.Error()})
+		},
+	}
+	return &relay{tunnel: t, proxy: proxy}, nil
+}
+
+// check reads the session of the user.
+func check(ctx context.Context, transport http.RoundTripper, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	address := url.URL{Scheme: "http", Host: managerHost, Path: "/api/v1/session", RawQuery: url.Values{"namespace": {namespace}}.Encode()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask the manager: %w", err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		// The URL in the error would only confuse.
+		return fmt.Errorf("ask the manager: %w", errors.Unwrap(err))
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask the manager: %w", err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	var refusal model.Error
+	if json.Unmarshal(body, &refusal) != nil || refusal.Error == "" {
+		refusal.Error = response.Status
+	}
+	return fmt.Errorf("the manager refuses: %s", refusal.Error)
+}
+
+// maxAnswer is the maximum size of the answer to the first request.
+const maxAnswer = 64 << 10

@@ -1,0 +1,136 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	historygather "github.com/seamark-dev/seamark/internal/history/gather"
+	"github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/ui/clustersource"
+	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/ui/review"
+)
+
+const (
+	// uiHeaderTimeout limits how long a client may take to send the headers of a request, and
+	// uiMaxHeader limits their size.
+	uiHeaderTimeout = 10 * time.Second
+	uiMaxHeader     = 64 << 10
+	// uiStopTimeout limits how long answers may take after the manager has begun to stop.
+	uiStopTimeout = 2 * time.Second
+)
+
+// uiEnabled reports whether the manager serves the web page.
+func (o Options) uiEnabled() bool { return o.UIBindAddress != "" && o.UIBindAddress != "0" }
+
+// pageServer serves the web page from the manager's caches. It runs in every manager, because the
+// caches of all are in sync.
+type pageServer struct {
+	listener net.Listener
+	handler  *ui.Handler
+	source   *clustersource.Source
+}
+
+// addPage adds the server of the web page to the manager.
+func addPage(ctx context.Context, mgr ctrlmanager.Manager, options Options) error {
+	informers, err := clustersource.InformersOf(ctx, mgr.GetCache(), true)
+	if err != nil {
+		return fmt.Errorf("serve the web page: %w", err)
+	}
+	source, err := clustersource.New(informers, options.views(), time.Now)
+	if err != nil {
+		return fmt.Errorf("serve the web page: %w", err)
+	}
+	guard, err := newGuard(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	handler, err := ui.New(ui.Options{
+		Source: source, Guard: guard, Session: model.Session{Source: model.SourceCluster, Version: options.Version},
+	})
+	if err != nil {
+		return fmt.Errorf("serve the web page: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.UIBindAddress)
+	if err != nil {
+		return fmt.Errorf("listen for the web page: %w", err)
+	}
+	if err := mgr.Add(&pageServer{listener: listener, handler: handler, source: source}); err != nil {
+		return errors.Join(fmt.Errorf("serve the web page: %w", err), listener.Close())
+	}
+	return nil
+}
+
+// newGuard returns the guard, whose client has no cache.
+func newGuard(config *rest.Config, transport *http.Client) (*review.Guard, error) {
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	if err := errors.Join(authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("create the scheme of the web page: %w", err)
+	}
+	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), meta.RESTScopeRoot)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	own, err := client.New(config, client.Options{HTTPClient: transport, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("create the client of the web page: %w", err)
+	}
+	events := func(token string) ui.EventLister {
+		return func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
+			// The manager may not list events, so that it cannot show any that the user may not list.
+			user := rest.AnonymousClientConfig(config)
+			user.BearerToken = token
+			reader, err := client.New(user, client.Options{Scheme: scheme, Mapper: mapper})
+			if err != nil {
+				return nil, fmt.Errorf("create a client: %w", err)
+			}
+			return historygather.Events(ctx, reader, pod.Namespace, pod.Name)
+		}
+	}
+	return review.New(own, events), nil
+}
+
+// NeedLeaderElection returns false.
+func (p *pageServer) NeedLeaderElection() bool { return false }
+
+// Start serves the page until ctx ends.
+func (p *pageServer) Start(ctx context.Context) error {
+	server := &http.Server{
+		Handler: p.handler, ReadHeaderTimeout: uiHeaderTimeout, MaxHeaderBytes: uiMaxHeader,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		p.handler.Close()
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), uiStopTimeout)
+		defer cancel()
+		err := server.Shutdown(limited)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		stopped <- errors.Join(err, p.source.Close())
+	})
+	err := server.Serve(p.listener)
+	if stop() {
+		return fmt.Errorf("serve the web page: %w", err)
+	}
+	if err := <-stopped; err != nil {
+		return fmt.Errorf("stop the server of the web page: %w", err)
+	}
+	return nil
+}
