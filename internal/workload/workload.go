@@ -8,6 +8,8 @@
 package workload
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,4 +106,15 @@ func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
 		len(a.CreateClaims)+len(a.UpdateClaims)+len(a.DeleteClaims)+
 		len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
+}
+
+// listed is how many names a message contains at most.
+const listed = 10
+
+// List joins the first names, for a message.
+func List(names []string) string {
+	if len(names) <= listed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
 }

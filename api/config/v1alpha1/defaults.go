@@ -78,7 +78,7 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 		if controller.Enabled == nil {
 			controller.Enabled = new(true)
 		}
-		orDefault(&controller.Concurrency, 16)
+		orDefault(&controller.Concurrency, 32)
 	}
 }
 

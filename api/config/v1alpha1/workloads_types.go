@@ -60,7 +60,7 @@ type WorkloadController struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// concurrency is the number of sets that the controller processes at the same time, 1 to
-	// 256. Default 16.
+	// 256. Default 32.
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 }

@@ -32,8 +32,11 @@ const (
 	// status costs the API server as much as the creation of three pods, and more counts follow soon:
 	// while many pods become ready, the status follows with one write per pause.
 	progressPause = time.Second
-	// longestPostponement is how long a status may differ while steps write to pods or are interrupted: a
-	// rollout of a large set writes in every step.
+	// progressPerSet is the part of the pause that each set with a status that differs adds: while
+	// hundreds of sets change at once, the API server is busy with their pods.
+	progressPerSet = 50 * time.Millisecond
+	// longestPostponement is how long a status may differ while steps write to pods or are interrupted,
+	// and while many sets change: a rollout of a large set writes in every step.
 	longestPostponement = 5 * time.Second
 	// again is when a step is planned again whose writes cause an event, in case that the event was
 	// handled before.
@@ -92,7 +95,7 @@ type Status struct {
 }
 
 // Finish writes the status if it changed, and returns when the set is reconciled next. The status of a
-// settled set is written at once. That of others may differ for progressPause, and for
+// settled set is written at once. That of others may differ for the pause of progress, and for
 // longestPostponement while steps write to pods.
 func (b *Base) Finish(
 	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
@@ -168,8 +171,14 @@ func (b *Base) postpone(set client.Object, step *apply.Step, settled bool) time.
 	case settled:
 		return max(0, statusPause-b.memory.sincePublished(key, uid, now))
 	default:
-		return max(0, progressPause-b.memory.differing(key, uid, now))
+		return max(0, progress(b.memory.changing())-b.memory.differing(key, uid, now))
 	}
+}
+
+// progress returns how long the status of a set that is not settled may differ while so many sets have
+// a status that differs.
+func progress(changing int) time.Duration {
+	return min(max(progressPause, time.Duration(changing)*progressPerSet), longestPostponement)
 }
 
 // differs reports whether the status must be written, and remembers since when.

@@ -21,6 +21,8 @@ import (
 type memory struct {
 	mu   sync.Mutex
 	sets map[types.NamespacedName]*remembered
+	// differ are the sets whose status differs.
+	differ map[types.NamespacedName]bool
 	// cached are the versions that the stores had last.
 	cached versions
 }
@@ -49,7 +51,9 @@ type remembered struct {
 	failures int
 }
 
-func newMemory() *memory { return &memory{sets: make(map[types.NamespacedName]*remembered)} }
+func newMemory() *memory {
+	return &memory{sets: make(map[types.NamespacedName]*remembered), differ: make(map[types.NamespacedName]bool)}
+}
 
 // of requires the lock. It forgets what belongs to an earlier set with the same name.
 func (m *memory) of(key types.NamespacedName, uid types.UID) *remembered {
@@ -65,6 +69,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sets, key)
+	delete(m.differ, key)
 }
 
 // versions are the resource versions of the stores.
@@ -212,6 +217,7 @@ func (m *memory) published(key types.NamespacedName, uid types.UID, version stri
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
 	r.set, r.published, r.differs = version, now, time.Time{}
+	delete(m.differ, key)
 }
 
 // compared remembers whether the status of the set differs from that of its last step.
@@ -221,9 +227,18 @@ func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool,
 	switch r := m.of(key, uid); {
 	case !differs:
 		r.differs = time.Time{}
+		delete(m.differ, key)
 	case r.differs.IsZero():
 		r.differs = now
+		m.differ[key] = true
 	}
+}
+
+// changing returns the number of sets whose status differs.
+func (m *memory) changing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.differ)
 }
 
 // differing returns for how long the status of the set has differed.

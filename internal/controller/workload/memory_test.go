@@ -162,3 +162,25 @@ func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 		t.Error("a set whose cache has its writes waits")
 	}
 }
+
+func TestChangingSets(t *testing.T) {
+	m, at := newMemory(), time.Unix(1000, 0)
+	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"no set", func() {}, 0},
+		{"two differ", func() { m.compared(a, "a", true, at); m.compared(b, "b", true, at) }, 2},
+		{"one still differs", func() { m.compared(a, "a", true, at) }, 2},
+		{"one does not differ", func() { m.compared(a, "a", false, at) }, 1},
+		{"another is written", func() { m.published(b, "b", "5", at) }, 0},
+		{"one differs again", func() { m.compared(a, "a", true, at) }, 1},
+		{"it is deleted", func() { m.forget(a) }, 0},
+	} {
+		if step.do(); m.changing() != step.want {
+			t.Errorf("%s: %d sets change, want %d", step.name, m.changing(), step.want)
+		}
+	}
+}

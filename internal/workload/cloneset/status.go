@@ -6,7 +6,6 @@ package cloneset
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +27,6 @@ const (
 	reasonInPlace     = "InPlaceUpdateImpossible"
 	reasonNotFound    = "PodNotFound"
 	reasonMarked      = "MarkerWritesSelectorKey"
-
-	// listed is how many names a message contains at most.
-	listed = 10
 )
 
 // status counts the pods of the input.
@@ -90,24 +86,16 @@ func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 	message := ""
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", list(missing))
+		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", workload.List(missing))
 	}
 	set(s, ConditionPodsToDeleteNotFound, reasonNotFound, message, p.Now)
 
 	message = ""
 	if keys := workload.MarkedKeys(p.Set.Spec.Selector, p.Markers); len(keys) > 0 {
 		message = fmt.Sprintf("PodProbeMarkers write label keys of spec.selector: %s. "+
-			"The set releases a pod when its label changes.", list(keys))
+			"The set releases a pod when its label changes.", workload.List(keys))
 	}
 	set(s, workload.SelectorMarked, reasonMarked, message, p.Now)
-}
-
-// list joins the first names.
-func list(names []string) string {
-	if len(names) <= listed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
 }
 
 // Unplanned returns the status of a set for which Plan returned the error: FailedScale is True, because
@@ -194,7 +182,7 @@ func (p *planner) event(reason, verb string, names []string) {
 	}
 	p.out.Events = append(p.out.Events, workload.Event{
 		Type: corev1.EventTypeNormal, Reason: reason,
-		Message: fmt.Sprintf("%s %s %s.", verb, noun, list(names)),
+		Message: fmt.Sprintf("%s %s %s.", verb, noun, workload.List(names)),
 	})
 }
 

@@ -27,6 +27,8 @@ type planner struct {
 	in  *Input
 	out *Output
 	set *appsv1beta1.StatefulSet
+	// events are about the pods that the step writes to.
+	events []podEvent
 
 	ordered   bool
 	strategy  strategy

@@ -83,7 +83,7 @@ func (p *planner) create(r *replica) error {
 		return err
 	}
 	p.out.Creates = append(p.out.Creates, pod)
-	p.event("SuccessfulCreate", "Created pod %s of revision %s.", pod.Name, rev.Name)
+	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 	return nil
 }
 

@@ -72,6 +72,7 @@ func Plan(in Input) (Output, error) {
 		if err := p.step(); err != nil {
 			return Output{}, err
 		}
+		out.Events = p.report()
 	}
 	out.Status = p.status()
 	return out, nil

@@ -4,7 +4,6 @@
 package statefulset
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,7 +164,7 @@ func (p *planner) remove(pod *corev1.Pod, reason string) {
 	}
 	p.gone[pod.UID] = true
 	p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: reason})
-	p.event("SuccessfulDelete", "Deleted pod %s: %s.", pod.Name, reason)
+	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
 }
 
 // prepare completes a new pod with what updates in place and hooks need.
@@ -186,10 +185,4 @@ func (p *planner) prepare(pod *corev1.Pod) {
 	if lifecycle.Gated(p.set.Spec.Lifecycle) {
 		workload.AddGate(&pod.Spec, pub.KruisePodReadyConditionType)
 	}
-}
-
-func (p *planner) event(reason, format string, args ...any) {
-	p.out.Events = append(p.out.Events, workload.Event{
-		Type: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(format, args...),
-	})
 }

@@ -272,6 +272,6 @@ func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
 		Grace:    p.strategy.grace,
 	}, p.in.Now)
 	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.in.Now).Merge(patch))
-	p.event("SuccessfulUpdatePodInPlace", "Started to update pod %s in place to revision %s.",
-		pod.Name, p.revisions.Update.Name)
+	to := " in place to revision " + p.revisions.Update.Name
+	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
 }
