@@ -7,12 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +52,26 @@ func (c cost) total() int {
 	return sum
 }
 
+// median returns the medians of the times, and the writes of the round whose number of writes is the
+// median. The number of rounds is odd.
+func median(rounds []cost) cost {
+	of := func(value func(cost) time.Duration) time.Duration {
+		values := make([]time.Duration, len(rounds))
+		for i, c := range rounds {
+			values[i] = value(c)
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	byWrites := slices.SortedStableFunc(slices.Values(rounds), func(a, b cost) int { return a.total() - b.total() })
+	return cost{
+		took:       of(func(c cost) time.Duration { return c.took }),
+		apiServer:  of(func(c cost) time.Duration { return c.apiServer }),
+		controller: of(func(c cost) time.Duration { return c.controller }),
+		writes:     byWrites[len(rounds)/2].writes,
+	}
+}
+
 // The stages, by index.
 const (
 	stageCreate = iota
@@ -65,8 +84,8 @@ const (
 // the time does not.
 func settled(r *harness.Run) time.Duration { return harness.Pick(r, time.Second, 200*time.Millisecond) }
 
-// play runs all stages of one side and removes what they created.
-func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *kubelets, size shape) (costs [stages]cost, err error) {
+// play runs the first stages of one side, and returns their costs.
+func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *kubelets, size shape, last int) (costs []cost, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	controller, err := d.start(ctx, s)
 	if err != nil {
@@ -81,7 +100,7 @@ func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *ku
 	}
 	defer func() {
 		cancel()
-		err = errors.Join(err, wait(), controller.Stop(), cleanUp(context.WithoutCancel(ctx), s, d))
+		err = errors.Join(err, wait(), controller.Stop())
 	}()
 	scale := func(replicas int) error {
 		body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
@@ -94,24 +113,29 @@ func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *ku
 	if err := d.warmUp(ctx, s, progress, k); err != nil {
 		return costs, err
 	}
-	costs[stageCreate], err = m.measure(ctx, size.sets, d.scaled, func() error {
-		return errors.Join(d.scaled.create(ctx, s, size.sets, size.pods), progress.until(ctx, size.sets, size.pods, false, k.failure))
-	})
-	if err != nil {
-		return costs, fmt.Errorf("create: %w", err)
-	}
-	costs[stageScale], err = m.measure(ctx, 2*size.sets, d.scaled, func() error {
-		return errors.Join(scale(size.pods*2/3), scale(size.pods))
-	})
-	if err != nil {
-		return costs, fmt.Errorf("scale: %w", err)
-	}
-	costs[stageRoll], err = d.roll(ctx, m, progress, size)
-	for i, c := range costs {
-		r.Log("%s, %s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, size, stageName(i),
+	for stage, do := range []func() (cost, error){
+		func() (cost, error) {
+			return m.measure(ctx, size.sets, d.scaled, func() error {
+				return errors.Join(d.scaled.create(ctx, s, size.sets, size.pods), progress.until(ctx, size.sets, size.pods, false, k.failure))
+			})
+		},
+		func() (cost, error) {
+			return m.measure(ctx, 2*size.sets, d.scaled, func() error { return errors.Join(scale(size.pods*2/3), scale(size.pods)) })
+		},
+		func() (cost, error) { return d.roll(ctx, m, progress, size) },
+	} {
+		if stage > last {
+			break
+		}
+		c, err := do()
+		if err != nil {
+			return costs, fmt.Errorf("%s: %w", stageName(stage), err)
+		}
+		r.Log("%s, %s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, size, stageName(stage),
 			c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes)
+		costs = append(costs, c)
 	}
-	return costs, err
+	return costs, nil
 }
 
 func stageName(i int) string { return [...]string{"create", "scale", "roll"}[i] }
@@ -157,16 +181,12 @@ func (d side) roll(ctx context.Context, m *meter, p *progress, size shape) (cost
 		}
 	}
 	body := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"registry.example.com/team/main:1.2.4"}]`
-	c, err := m.measure(ctx, size.sets, d.rolled, func() error {
+	return m.measure(ctx, size.sets, d.rolled, func() error {
 		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
 			return d.rolled.patch(ctx, m.server, p, i, types.JSONPatchType, body)
 		})
 		return errors.Join(err, p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
 	})
-	if err != nil {
-		return c, fmt.Errorf("roll: %w", err)
-	}
-	return c, nil
 }
 
 // meter measures stages.
@@ -233,17 +253,6 @@ func writesOf(requests env.Requests) map[string]int {
 	return out
 }
 
-// cleanUp removes all that a side has created. Its controllers do not run any more.
-func cleanUp(ctx context.Context, s *harness.Server, d side) error {
-	var errs []error
-	for _, k := range []kind{d.rolled, d.scaled} {
-		set := &unstructured.Unstructured{}
-		set.SetGroupVersionKind(k.gvk)
-		errs = append(errs, deleteAll(ctx, s, set))
-	}
-	return errors.Join(append(errs, deleteAll(ctx, s, &appsv1.ControllerRevision{}), deleteAll(ctx, s, &corev1.Pod{}), gone(ctx, s))...)
-}
-
 // deleteAll deletes all objects of a kind, and not what they own.
 func deleteAll(ctx context.Context, s *harness.Server, kind client.Object) error {
 	err := s.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.PropagationPolicy("Background"))
@@ -251,13 +260,4 @@ func deleteAll(ctx context.Context, s *harness.Server, kind client.Object) error
 		return fmt.Errorf("delete all %T: %w", kind, err)
 	}
 	return nil
-}
-
-// gone waits until no pod exists.
-func gone(ctx context.Context, s *harness.Server) error {
-	return harness.Until(ctx, "all pods are removed", 200*time.Millisecond, func(ctx context.Context) (bool, error) {
-		pods := &corev1.PodList{}
-		err := s.Client.List(ctx, pods, client.InNamespace(namespace), client.Limit(1))
-		return len(pods.Items) == 0, err
-	})
 }
