@@ -30,15 +30,6 @@ type execProber struct {
 	container Container
 }
 
-// Prober returns the probers for the container. As an agent, they try up to three times to get a
-// result.
-//
-// The API server cannot end a command. After a timeout, the command may continue in the container
-// until it ends or its output is closed, which an agent prevents.
-func (c *Client) Prober(container Container) probe.Prober {
-	return probe.Set{probe.HandlerExec: &execProber{c, container}}
-}
-
 // Probe opens a session and runs the command once, as an agent does.
 func (p *execProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)

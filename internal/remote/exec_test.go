@@ -52,7 +52,7 @@ func run(t *testing.T, ctx context.Context, handler http.HandlerFunc, timeout ti
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := remote.NewClient(&rest.Config{Host: server.URL})
+	client, err := remote.NewClient(&rest.Config{Host: server.URL}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

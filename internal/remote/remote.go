@@ -31,13 +31,15 @@ const openTimeout = 30 * time.Second
 
 // Client opens sessions with pods. It is safe for concurrent use.
 type Client struct {
-	config *rest.Config
-	base   *url.URL
-	path   string
+	config  *rest.Config
+	base    *url.URL
+	path    string
+	version string
 }
 
-// NewClient returns a client with the configuration. It makes no request.
-func NewClient(config *rest.Config) (*Client, error) {
+// NewClient returns a client with the configuration. It makes no request. Network probes send the
+// user agent kube-probe/<version>.
+func NewClient(config *rest.Config, version string) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	// The sessions last longer than a request.
@@ -46,7 +48,20 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read address of the API server: %w", err)
 	}
-	return &Client{config: config, base: base, path: path}, nil
+	return &Client{config: config, base: base, path: path, version: version}, nil
+}
+
+// Prober returns the probers for the container. As an agent, they try up to three times to get a
+// result.
+//
+// The API server cannot end a command. After a timeout, the command may continue in the container
+// until it ends or its output is closed, which an agent prevents. Connections go to localhost in the
+// pod, and those of an agent to the address of the pod.
+func (c *Client) Prober(container Container) probe.Prober {
+	network := &networkProber{c, container}
+	return probe.Set{
+		probe.HandlerExec: &execProber{c, container}, probe.HandlerHTTP: network, probe.HandlerTCP: network, probe.HandlerGRPC: network,
+	}
 }
 
 // Container is a container of a pod.

@@ -6,6 +6,7 @@ package test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/remote"
 	"github.com/seamark-dev/seamark/internal/trial"
@@ -71,6 +73,10 @@ func (o *Options) conclude(attempts []*attempt) error {
 	}
 	if err := o.Output.Print(o.Out, result(items)); err != nil {
 		return exit.Failure(err)
+	}
+	if slices.ContainsFunc(attempts, func(a *attempt) bool { return a.ran && a.Handler != string(probe.HandlerExec) }) {
+		fmt.Fprintln(o.ErrOut, "Note: network probes connected to localhost in the pod. Agents connect to the address of the pod from its node, "+
+			"so servers that listen on one of them only, and network policies, can lead to another result.")
 	}
 	var errs []error
 	for _, resource := range []cluster.Resource{cluster.Exec, cluster.PortForward} {

@@ -37,7 +37,9 @@ type attempt struct {
 	Item
 	pod     trial.Pod
 	planned plan.PlannedProbe
-	err     error
+	// ran is whether the probe ran. err is why it has no result.
+	ran bool
+	err error
 }
 
 func newAttempt(pod trial.Pod, planned plan.PlannedProbe) *attempt {
@@ -95,10 +97,6 @@ func (r *runner) probe(ctx context.Context, a *attempt) {
 		}
 		return
 	}
-	if task.Target.Handler != probe.HandlerExec {
-		a.Result, a.Message = notRun, fmt.Sprintf("%s probes cannot be tested yet", task.Target.Handler)
-		return
-	}
 	start := r.now()
 	task.Target.Started = func() { start = r.now() }
 	outcome, err := r.transport.Prober(remote.Container{Pod: task.Pod, Name: container}).Probe(ctx, task.Target)
@@ -106,7 +104,7 @@ func (r *runner) probe(ctx context.Context, a *attempt) {
 		a.fail(err)
 		return
 	}
-	a.TimedOut = outcome.TimedOut
+	a.ran, a.TimedOut = true, outcome.TimedOut
 	a.finish(trial.Once(r.now(), run, outcome))
 }
 
@@ -154,6 +152,11 @@ func (a *attempt) note() {
 	}
 	if a.TimedOut && a.Handler == string(probe.HandlerExec) {
 		a.Notes = append(a.Notes, "the command may still run: an agent ends it, the API server does not")
+	}
+	if network := a.Handler != string(probe.HandlerExec); network && a.ran && a.pod.Object.Spec.HostNetwork {
+		a.Notes = append(a.Notes, "connected to localhost on the node: agents connect to the address of the node")
+	} else if network && a.ran {
+		a.Notes = append(a.Notes, fmt.Sprintf("connected to localhost in the pod: agents connect to %s from the node", a.pod.Object.Status.PodIP))
 	}
 	for _, lost := range a.Lost {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s %s belongs to probe %s", lost.Kind, lost.Name, lost.Owner))

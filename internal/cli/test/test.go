@@ -32,14 +32,14 @@ the marker would do. The marker is in a file, or it exists in the cluster. Nothi
 cluster changes.
 
 The marker selects the pods. If pods are named, only these are used, and a pod that the marker
-does not select is reported with the reason. Commands run as with "kubectl exec", and are
-evaluated by the code of the agent. RESULT is Succeeded or Failed, Error if the result is not
+does not select is reported with the reason. Commands run as with "kubectl exec", and network
+probes as with "kubectl port-forward"; the code of the agent evaluates them. RESULT is Succeeded or Failed, Error if the result is not
 known, or NotRun. CHANGES are the differences between the marks that the pod has and those that
 it would have in this state: +name=value, -name=value or name=value->value. A state takes effect
 after as many equal results in a row as the probe's threshold; -o wide shows it.
 
 The markers in files are checked first, as by "seamark lint". The command needs the permissions
-to get and list pods and to create pods/exec. With the permission to list podprobemarkers, it
+to get and list pods, and to create pods/exec or pods/portforward. With the permission to list podprobemarkers, it
 takes other markers into account.
 
 Exit codes: 0 if all probes succeeded, 1 if one did not or could not run, 2 for bad input, 3 if
@@ -96,7 +96,7 @@ type transport interface {
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	flags := cluster.NewFlags(streams, version)
-	open := func(config *rest.Config) (transport, error) { return remote.NewClient(config) }
+	open := func(config *rest.Config) (transport, error) { return remote.NewClient(config, version) }
 	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, open: open, now: time.Now}, program)
 }
 

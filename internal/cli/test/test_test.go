@@ -200,6 +200,7 @@ func TestGolden(t *testing.T) {
 		"unselected-pods":  {args: []string{"-f", "-", "proxy", "game-3"}, in: marker, code: exit.Failed},
 		"no-pods":          {args: []string{"-f", "-"}, in: strings.ReplaceAll(marker, "app: game", "app: gone"), code: exit.Failed},
 		"times-out":        {args: []string{"-f", "-", "game-1", "-o", "wide"}, in: marker, probe: timesOut, code: exit.Failed},
+		"network":          {args: []string{"-f", "-", "game-0", "-o", "wide"}, in: strings.ReplaceAll(marker, "exec: {command: [/idle]}", "tcpSocket: {port: 80}")},
 		"no-result":        {args: []string{"-f", "-", "game-1"}, in: marker, probe: broken, code: exit.Failed},
 		"denied":           {args: []string{"-f", "-", "game-0"}, in: marker, probe: denied, code: exit.Access},
 		"denied-partly":    {args: []string{"-f", "-", "game-0", "game-1"}, in: marker, probe: deniedInSecond, code: exit.Failed},

@@ -30,13 +30,19 @@ const maxResponseBytes = 64 << 10
 
 // Prober checks the health of gRPC servers.
 type Prober struct {
+	connector probe.Connector
 	userAgent string
 }
 
 var _ probe.Prober = (*Prober)(nil)
 
 // New returns a prober with the user agent kube-probe/<version>.
-func New(version string) *Prober { return &Prober{userAgent: "kube-probe/" + version} }
+func New(version string) *Prober { return Through(probe.Dialer(), version) }
+
+// Through returns a prober as New does, whose connections are opened by the connector.
+func Through(connector probe.Connector, version string) *Prober {
+	return &Prober{connector: connector, userAgent: "kube-probe/" + version}
+}
 
 // Probe connects, without TLS unless the target requires it, and checks the target's service once. SERVING is success.
 // Everything else is a failure with a message: no connection within the timeout (a refused
@@ -55,7 +61,7 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 
-	var dialer dialer
+	dialer := dialer{connector: p.connector}
 	conn, err := grpc.NewClient("passthrough:///"+target.GRPC.Address,
 		grpc.WithUserAgent(p.userAgent),
 		grpc.WithTransportCredentials(credentialsOf(target.GRPC)),
@@ -130,19 +136,45 @@ func failure(format string, args ...any) probe.Outcome {
 
 // dialer records why the last connection is not ready, because gRPC does not report it.
 type dialer struct {
+	connector probe.Connector
+
 	mu  sync.Mutex
 	err error
+	// conn is the last connection if it is not confirmed, and refusal why an earlier one was refused.
+	conn    probe.Unconfirmed
+	refusal error
 }
 
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	d.note(errors.New("no response from host"))
-	conn, err := probe.Dialer().DialContext(ctx, "tcp", address)
+	conn, err := d.connector.DialContext(ctx, "tcp", address)
+	if unconfirmed, is := conn.(probe.Unconfirmed); is && err == nil {
+		d.keep(unconfirmed)
+	}
 	if err == nil {
 		d.note(errors.New("server does not respond as a gRPC server"))
 	} else {
 		d.note(err)
 	}
 	return conn, err
+}
+
+// keep keeps a connection that may be refused later.
+func (d *dialer) keep(conn probe.Unconfirmed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refusal = d.refused()
+	d.conn = conn
+}
+
+// refused returns why the last connection that is known to be refused was.
+func (d *dialer) refused() error {
+	if d.conn != nil {
+		if err := d.conn.Refusal(); err != nil {
+			return err
+		}
+	}
+	return d.refusal
 }
 
 func (d *dialer) note(err error) {
@@ -154,5 +186,8 @@ func (d *dialer) note(err error) {
 func (d *dialer) last() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.refused(); err != nil {
+		return err
+	}
 	return d.err
 }

@@ -40,10 +40,15 @@ type Prober struct {
 var _ probe.Prober = (*Prober)(nil)
 
 // New returns a prober with the user agent kube-probe/<version>.
-func New(version string) *Prober {
+func New(version string) *Prober { return Through(probe.Dialer(), version) }
+
+// Through returns a prober as New does, whose connections are opened by the connector.
+func Through(connector probe.Connector, version string) *Prober {
 	// No Proxy: the agent's environment must not redirect probes.
 	transport := &http.Transport{
-		DialContext: dial,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, connector, network, address)
+		},
 		// A container's certificate rarely contains the pod's address.
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet probes
 		TLSHandshakeTimeout: handshakeTimeout,
@@ -104,7 +109,7 @@ type runKey struct{}
 // dial connects for one run of a probe. It ends the attempt, and everything on the
 // connection, with the run. Otherwise, net/http would continue to connect for a later
 // request, for minutes if the host drops packets.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
+func dial(ctx context.Context, connector probe.Connector, network, address string) (net.Conn, error) {
 	run, ok := ctx.Value(runKey{}).(context.Context)
 	if !ok {
 		return nil, fmt.Errorf("connect to %s: context does not belong to a probe", address)
@@ -112,7 +117,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(run, cancel)() //nolint:contextcheck // ctx holds the values of run and not its end
-	conn, err := probe.Dialer().DialContext(ctx, network, address)
+	conn, err := connector.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

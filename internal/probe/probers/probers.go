@@ -23,3 +23,13 @@ func New(exec probe.Prober, version string) probe.Set {
 		probe.HandlerGRPC: grpc.New(version),
 	}
 }
+
+// Through returns a set with a prober for each of the network handlers, whose connections are
+// opened by the connector.
+func Through(connector probe.Connector, version string) probe.Set {
+	return probe.Set{
+		probe.HandlerHTTP: http.Through(connector, version),
+		probe.HandlerTCP:  tcp.Through(connector),
+		probe.HandlerGRPC: grpc.Through(connector, version),
+	}
+}

@@ -12,21 +12,27 @@ import (
 )
 
 // Prober opens and closes connections.
-type Prober struct{}
+type Prober struct{ connector probe.Connector }
 
 var _ probe.Prober = Prober{}
 
 // New returns a prober.
-func New() Prober { return Prober{} }
+func New() Prober { return Through(probe.Dialer()) }
+
+// Through returns a prober whose connections are opened by the connector.
+func Through(connector probe.Connector) Prober { return Prober{connector} }
 
 // Probe connects to the target and closes the connection. A connection is success, without
 // a message. If it is refused or takes longer than the timeout, the probe fails, and the
 // message is the error.
-func (Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
-	conn, err := probe.Dialer().DialContext(dialCtx, "tcp", target.TCP.Address)
+	conn, err := p.connector.DialContext(dialCtx, "tcp", target.TCP.Address)
 	if err == nil {
+		if unconfirmed, is := conn.(probe.Unconfirmed); is {
+			err = unconfirmed.Confirm(ctx)
+		}
 		_ = conn.Close() // An error does not matter: the peer has accepted the connection.
 	}
 	switch {
