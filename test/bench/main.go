@@ -23,6 +23,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/test/bench/agent"
+	"github.com/seamark-dev/seamark/test/bench/cli"
 	"github.com/seamark-dev/seamark/test/bench/code"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/manager"
@@ -35,7 +36,7 @@ import (
 
 // measures returns all measures in the order of the page.
 func measures() []harness.Measure {
-	return slices.Concat(reports.Measures(), manager.Measures(), workloads.Measures(), agent.Measures(), code.Measures())
+	return slices.Concat(reports.Measures(), manager.Measures(), workloads.Measures(), agent.Measures(), cli.Measures(), code.Measures())
 }
 
 type options struct {
@@ -48,6 +49,10 @@ type options struct {
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == nodeload.Argument {
 		exit(nodeload.Main(os.Args[2:], os.Stdin, os.Stdout))
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == cli.Argument {
+		exit(cli.Main(os.Args[2:], os.Stdout))
 		return
 	}
 	var o options

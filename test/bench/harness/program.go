@@ -155,11 +155,19 @@ func (r *Run) program(name string, config *rest.Config) (p *Program, kubeconfig 
 	if err != nil {
 		return nil, "", fmt.Errorf("create folder: %w", err)
 	}
-	kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(toKubeconfig(config), kubeconfig); err != nil {
-		return nil, "", fmt.Errorf("write kubeconfig: %w", err)
+	kubeconfig, err = writeKubeconfig(dir, config)
+	return &Program{name: name, Log: filepath.Join(dir, "log")}, kubeconfig, err
+}
+
+// Kubeconfig writes a kubeconfig file into the folder of the run, and returns its path.
+func (r *Run) Kubeconfig(config *rest.Config) (string, error) { return writeKubeconfig(r.Dir, config) }
+
+func writeKubeconfig(dir string, config *rest.Config) (string, error) {
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(toKubeconfig(config), path); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
 	}
-	return &Program{name: name, Log: filepath.Join(dir, "log")}, kubeconfig, nil
+	return path, nil
 }
 
 // run starts the command. Stop ends it, and not a context, so that it can write its last report.
