@@ -67,7 +67,7 @@ func (s *session) create(ctx context.Context) error {
 // observe shows the states of the probes as they change.
 func (s *session) observe(ctx context.Context) error {
 	s.note("Seamark runs the probe in every pod. What does it say?")
-	return s.command(ctx, 12*time.Second, "kubectl get pods -L "+idleLabel+" --watch")
+	return s.command(ctx, 12*time.Second, "kubectl seamark get --watch")
 }
 
 // explain shows why a pod is marked.
