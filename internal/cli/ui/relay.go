@@ -30,8 +30,8 @@ const checkTimeout = 15 * time.Second
 
 // relay serves the page of the manager, with the token of the user, which the browser does not have.
 type relay struct {
+	http.Handler
 	tunnel *tunnel
-	proxy  *httputil.ReverseProxy
 }
 
 // newRelay connects to the manager and checks that it lets the user read the namespace.
@@ -48,7 +48,13 @@ func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespa
 		t.close()
 		return nil, err
 	}
-	proxy := &httputil.ReverseProxy{
+	return &relay{Handler: proxy(transport), tunnel: t}, nil
+}
+
+// proxy returns a handler that sends requests to the manager. The headers of the local server stay,
+// except that the manager decides what the browser may store.
+func proxy(transport http.RoundTripper) http.Handler {
+	reverse := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", managerHost, managerHost
@@ -57,21 +63,27 @@ func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespa
 			r.Out.Header.Del("Authorization")
 		},
 		ModifyResponse: func(response *http.Response) error {
-			// The local server has set these headers.
 			local := http.Header{}
 			webui.SetHeaders(local)
-			local.Del("Cache-Control")
+			local.Del(cacheControl)
 			for name := range local {
 				response.Header.Del(name)
 			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			webui.SetHeaders(w.Header())
 			webui.WriteError(w, &webui.Refusal{Status: http.StatusBadGateway, Message: err.Error()})
 		},
 	}
-	return &relay{tunnel: t, proxy: proxy}, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		webui.SetHeaders(w.Header())
+		w.Header().Del(cacheControl)
+		reverse.ServeHTTP(w, r)
+	})
 }
+
+const cacheControl = "Cache-Control"
 
 // check reads the session of the user.
 func check(ctx context.Context, transport http.RoundTripper, namespace string) error {

@@ -40,7 +40,7 @@ type target struct {
 	port int32
 }
 
-// findManager returns the leader among the managers, or another one that is ready.
+// findManager returns the manager that serves the page.
 func findManager(ctx context.Context, reader client.Reader, namespace string) (target, error) {
 	var pods corev1.PodList
 	err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
@@ -52,29 +52,45 @@ func findManager(ctx context.Context, reader client.Reader, namespace string) (t
 		}
 		return target{}, fmt.Errorf("find the manager: %w", err)
 	}
-	leader := leaderOf(ctx, reader, namespace)
-	var found *corev1.Pod
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	return choose(pods.Items, leaderOf(ctx, reader, namespace), namespace)
+}
+
+// choose returns the leader, or another manager if the leader is not ready or does not serve the
+// page, as in the middle of an update of the managers.
+func choose(pods []corev1.Pod, leader, namespace string) (target, error) {
+	ready := false
+	var found *target
+	for i := range pods {
+		pod := &pods[i]
 		// The token of the user is for the manager only.
 		if pod.Spec.ServiceAccountName != managerName || !isReady(pod) {
 			continue
 		}
-		if found == nil || pod.Name == leader {
-			found = pod
+		ready = true
+		if port := portOf(pod); port != 0 && (found == nil || pod.Name == leader) {
+			found = &target{pod: client.ObjectKeyFromObject(pod), port: port}
 		}
 	}
-	if found == nil {
+	switch {
+	case found != nil:
+		return *found, nil
+	case ready:
+		return target{}, errors.New("the manager does not serve the page (ui.enabled of the chart)")
+	default:
 		return target{}, fmt.Errorf("no manager is ready in namespace %s: is Seamark installed in another one (--seamark-namespace)?", namespace)
 	}
-	for i := range found.Spec.Containers {
-		for _, port := range found.Spec.Containers[i].Ports {
+}
+
+// portOf returns the port at which the pod serves the page, or 0.
+func portOf(pod *corev1.Pod) int32 {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
 			if port.Name == portName {
-				return target{pod: client.ObjectKeyFromObject(found), port: port.ContainerPort}, nil
+				return port.ContainerPort
 			}
 		}
 	}
-	return target{}, errors.New("the manager does not serve the page (ui.enabled of the chart)")
+	return 0
 }
 
 func isReady(pod *corev1.Pod) bool {

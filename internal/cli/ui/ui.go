@@ -146,7 +146,7 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (h
 		r, err := newRelay(ctx, connection, o.SeamarkNamespace)
 		switch {
 		case err == nil:
-			return r.proxy, r.tunnel.close, nil
+			return r, r.tunnel.close, nil
 		case o.Mode == modeManager:
 			return nil, nil, exit.NoAccess(err)
 		}
