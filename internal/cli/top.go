@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,6 +161,21 @@ func printTop(out io.Writer, groups []history.Group, more int) error {
 // readHistory reads the pods of the query with their states, and the events of their probes. If
 // the user may not list events, it prints a warning, and there are none.
 func readHistory(ctx context.Context, reader client.Client, query cluster.Query, warnings io.Writer) (*cluster.Snapshot, []history.Event, error) {
+	pod := ""
+	if len(query.Names) == 1 {
+		pod = query.Names[0]
+	}
+	eventContext, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		events []corev1.Event
+		err    error
+	}
+	results := make(chan result, 1)
+	go func() {
+		events, err := gather.Events(eventContext, reader, query.Namespace, pod)
+		results <- result{events, err}
+	}()
 	snapshot, err := cluster.Read(ctx, reader, query)
 	if err != nil {
 		return nil, nil, err
@@ -170,16 +186,12 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	if hint := snapshot.Hint(); hint != "" {
 		fmt.Fprintf(warnings, "Warning: %s\n", hint)
 	}
-	pod := ""
-	if len(query.Names) == 1 {
-		pod = query.Names[0]
+	read := <-results
+	if read.err != nil && !check.IsDenied(read.err) {
+		return nil, nil, cluster.Unreachable(read.err)
 	}
-	events, err := gather.Events(ctx, reader, query.Namespace, pod)
-	if err != nil && !check.IsDenied(err) {
-		return nil, nil, cluster.Unreachable(err)
+	if read.err != nil {
+		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", read.err)
 	}
-	if err != nil {
-		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", err)
-	}
-	return snapshot, history.ParseEvents(events), nil
+	return snapshot, history.ParseEvents(read.events), nil
 }

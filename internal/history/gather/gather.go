@@ -18,31 +18,29 @@ import (
 const (
 	// eventPage is the number of events in one response.
 	eventPage = 500
-	// maxEvents is the maximum number of events of one reason that are read, the oldest ones.
+	// maxEvents is the maximum number of events that are read, the oldest ones.
 	maxEvents = 100_000
 )
 
 // Events lists the events of probes in the namespace, or in all namespaces if it is empty: those of
-// one pod, or of all pods if its name is empty. The API server can select events only by one reason
-// at a time.
+// one pod, or of all pods if its name is empty. It may return events that are not about probes.
 func Events(ctx context.Context, reader client.Reader, namespace, pod string) ([]corev1.Event, error) {
+	// The API server reads all events of the namespace for each list, so there is one for all reasons.
+	selector := fields.Set{"source": v1alpha1.EventSourceComponent}
+	if pod != "" {
+		selector["involvedObject.name"] = pod
+	}
 	var found []corev1.Event
-	for _, reason := range []string{v1alpha1.EventReasonProbeSucceeded, v1alpha1.EventReasonProbeFailed, v1alpha1.EventReasonProbeError} {
-		selector := fields.Set{"reason": reason}
-		if pod != "" {
-			selector["involvedObject.name"] = pod
+	for token := ""; ; {
+		var page corev1.EventList
+		err := reader.List(ctx, &page, client.InNamespace(namespace),
+			client.MatchingFieldsSelector{Selector: selector.AsSelector()}, client.Limit(eventPage), client.Continue(token))
+		if err != nil {
+			return nil, fmt.Errorf("list events: %w", err)
 		}
-		read := 0
-		for token := ""; read == 0 || token != "" && read < maxEvents; {
-			var page corev1.EventList
-			err := reader.List(ctx, &page, client.InNamespace(namespace),
-				client.MatchingFieldsSelector{Selector: selector.AsSelector()}, client.Limit(eventPage), client.Continue(token))
-			if err != nil {
-				return nil, fmt.Errorf("list events: %w", err)
-			}
-			found, token = append(found, page.Items...), page.Continue
-			read += max(len(page.Items), 1)
+		found, token = append(found, page.Items...), page.Continue
+		if token == "" || len(page.Items) == 0 || len(found) >= maxEvents {
+			return found, nil
 		}
 	}
-	return found, nil
 }

@@ -136,6 +136,7 @@ func probed(t *testing.T, e *env.Env, namespace string) {
 		create(&corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "game-0." + strings.ToLower(reason)},
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID},
+			Source:         corev1.EventSource{Component: v1alpha1.EventSourceComponent},
 			Reason:         reason, Message: planned.Name + ": x", Count: 1, FirstTimestamp: at, LastTimestamp: at, Type: corev1.EventTypeNormal,
 		})
 	}

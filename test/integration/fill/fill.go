@@ -147,6 +147,7 @@ func eventOf(pod *corev1.Pod) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + ".map"},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Source:         corev1.EventSource{Component: v1alpha1.EventSourceComponent, Host: pod.Spec.NodeName},
 		Type:           corev1.EventTypeWarning, Reason: v1alpha1.EventReasonProbeFailed, Message: "game#map: map is being loaded",
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}

@@ -130,6 +130,7 @@ func (w *world) fill(namespace string) {
 	w.must(shared.Client.Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "failed"},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "game-0", UID: pod.UID},
+		Source:         corev1.EventSource{Component: v1alpha1.EventSourceComponent},
 		Reason:         v1alpha1.EventReasonProbeFailed, Message: "game#idle: in a match", Count: 1,
 		FirstTimestamp: metav1.NewTime(now.Add(-60e9)), LastTimestamp: metav1.NewTime(now.Add(-60e9)),
 	}))
