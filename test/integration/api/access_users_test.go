@@ -68,11 +68,7 @@ func TestViewersOfStates(t *testing.T) {
 func TestViewersOfMarkers(t *testing.T) {
 	t.Parallel()
 	g, other := newTarget(t), newTarget(t)
-	roles, err := env.ReadManifests("config/rbac/users.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Apply(t, roles...)
+	server.ApplyUserRoles(t)
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.pod.Namespace, Name: "viewer"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "seamark-view"},

@@ -60,19 +60,29 @@ func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 	return unlimited(user.Config())
 }
 
-// GrantStates applies the roles of Seamark for users, and binds the user to those that let it view the
-// states of all namespaces.
-func (e *Env) GrantStates(tb testing.TB, user string) {
+// ApplyUserRoles applies the roles of Seamark for users.
+func (e *Env) ApplyUserRoles(tb testing.TB) {
 	tb.Helper()
 	roles, err := ReadManifests("config/rbac/users.yaml")
 	if err != nil {
 		tb.Fatal(err)
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
+	if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), namespace)); err != nil {
+		tb.Fatal(err)
+	}
+	e.Apply(tb, roles...)
+}
+
+// GrantStates applies the roles of Seamark for users, and binds the user to those that let it view the
+// states of all namespaces.
+func (e *Env) GrantStates(tb testing.TB, user string) {
+	tb.Helper()
+	e.ApplyUserRoles(tb)
 	const role = "seamark-view-states"
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
 	name := role + "-" + user
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -86,7 +96,6 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 			tb.Fatal(err)
 		}
 	}
-	e.Apply(tb, roles...)
 }
 
 // ServiceAccount returns a configuration that authenticates with a token of the service
