@@ -37,15 +37,16 @@ type Item struct {
 	Probe     string `json:"probe,omitempty"`
 	Container string `json:"container,omitempty"`
 	Handler   string `json:"handler,omitempty"`
-	// Result is Succeeded, Failed, Error or NotRun.
+	// Result is Succeeded, Failed, Error or NotRun. After repeated runs, it is the state, or Undecided
+	// if no result reached its threshold.
 	Result string `json:"result"`
 	// Message is the message of the probe, or why it has no result.
 	Message string `json:"message,omitempty"`
-	// Seconds is how long the probe took.
+	// Seconds is how long the probe took: the newest of repeated runs.
 	Seconds float64 `json:"seconds,omitempty"`
-	// TimedOut is whether it exceeded its timeout.
+	// TimedOut is whether it exceeded its timeout, in any run.
 	TimedOut bool `json:"timedOut,omitempty"`
-	// Threshold is the number of equal results in a row that lead to the state.
+	// Threshold is the number of equal results in a row that lead to the state of the newest result.
 	Threshold int `json:"threshold,omitempty"`
 	// Marks are the marks that the state sets, and Changes how they differ from what the pod has.
 	Marks   []probestate.Mark `json:"marks,omitempty"`
@@ -56,10 +57,12 @@ type Item struct {
 	Event *trial.Event `json:"event,omitempty"`
 	// Notes are what else to know about the result.
 	Notes []string `json:"notes,omitempty"`
+	// Series are the repeated runs, or nil.
+	*trial.Series `json:",inline"`
 }
 
 // conclude prints the results, and returns an error unless all probes succeeded.
-func (o *Options) conclude(attempts []*attempt) error {
+func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Result) error {
 	var items []Item
 	counts := map[string]int{}
 	denied := map[string]error{}
@@ -83,7 +86,7 @@ func (o *Options) conclude(attempts []*attempt) error {
 		errs = append(errs, denied[string(resource)])
 	}
 	missing := errors.Join(errs...)
-	if missing != nil && counts[succeeded]+counts[failed]+counts[resultError] == 0 {
+	if missing != nil && counts[succeeded]+counts[failed]+counts[resultError]+counts[undecided] == 0 {
 		return exit.NoAccess(missing)
 	}
 	if counts[succeeded] == len(items) {
@@ -101,7 +104,7 @@ func deniedError(err *remote.DeniedError) error {
 func summary(counts map[string]int, all int) string {
 	var parts []string
 	for _, part := range []struct{ result, text string }{
-		{failed, "failed"}, {resultError, "had no result"}, {notRun, "could not run"},
+		{failed, "failed"}, {undecided, "undecided"}, {resultError, "had no result"}, {notRun, "could not run"},
 	} {
 		if n := counts[part.result]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, part.text))
@@ -127,21 +130,30 @@ func result(items []Item) printing.Result {
 }
 
 func cells(item *Item) []any {
-	name := item.Marker
-	if item.Probe != "" {
-		name += "/" + item.Probe
-	}
-	var changes, marks []string
-	for _, change := range item.Changes {
-		changes = append(changes, change.String())
-	}
-	for _, mark := range item.Marks {
-		marks = append(marks, mark.String())
-	}
 	return []any{
-		item.Pod, name, orNone(item.Container), item.Result, duration(item.Seconds), orNone(oneLine(item.Message)),
-		orNone(strings.Join(changes, ",")), orNone(item.Node), orNone(strings.Join(marks, ",")), orNone(strings.Join(item.Notes, "; ")),
+		item.Pod, item.name(), orNone(item.Container), item.Result, duration(item.Seconds), orNone(oneLine(item.Message)),
+		item.changes(), orNone(item.Node), item.marks(), orNone(strings.Join(item.Notes, "; ")),
 	}
+}
+
+// name returns MARKER/PROBE, or MARKER if the marker does not probe the pod.
+func (i *Item) name() string {
+	if i.Probe == "" {
+		return i.Marker
+	}
+	return i.Marker + "/" + i.Probe
+}
+
+func (i *Item) changes() string { return joined(i.Changes) }
+
+func (i *Item) marks() string { return joined(i.Marks) }
+
+func joined[T fmt.Stringer](values []T) string {
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, value.String())
+	}
+	return orNone(strings.Join(texts, ","))
 }
 
 func duration(seconds float64) string {

@@ -29,6 +29,8 @@ const (
 	failed      = "Failed"
 	resultError = "Error"
 	notRun      = "NotRun"
+	// undecided is the result of repeated runs that reached no threshold.
+	undecided = "Undecided"
 )
 
 // attempt is one probe of one pod. Its result is complete after the run, or before if the probe
@@ -79,15 +81,32 @@ func (r *runner) run(ctx context.Context, attempts []*attempt) {
 
 // probe runs one probe.
 func (r *runner) probe(ctx context.Context, a *attempt) {
-	object, container := a.pod.Object, a.planned.Plan.ContainerName
-	run, has := trial.RunOf(object, container)
+	task, run, ready := a.prepare(r.now())
+	if !ready {
+		return
+	}
+	start := r.now()
+	task.Target.Started = func() { start = r.now() }
+	outcome, err := r.transport.Prober(remote.Container{Pod: task.Pod, Name: task.Key.Name}).Probe(ctx, task.Target)
+	if a.Seconds = r.now().Sub(start).Seconds(); err != nil {
+		a.fail(err)
+		return
+	}
+	a.ran, a.TimedOut = true, outcome.TimedOut
+	a.finish(trial.Once(r.now(), run, outcome))
+}
+
+// prepare returns the probe as an agent runs it, and the run of its container. It returns false if
+// the probe cannot run or needs no run, which sets the result.
+func (a *attempt) prepare(now time.Time) (worker.Task, streak.ContainerRun, bool) {
+	run, has := trial.RunOf(a.pod.Object, a.planned.Plan.ContainerName)
 	switch {
 	case !has:
 		a.Result, a.Message = notRun, "the container has not started: it is probed after its start"
-		return
+		return worker.Task{}, run, false
 	case !run.Running:
-		a.finish(trial.Ended(r.now(), run))
-		return
+		a.finish(trial.Ended(now, run))
+		return worker.Task{}, run, false
 	}
 	task, err := a.task()
 	if err != nil || task.Target.Handler == "" {
@@ -95,17 +114,9 @@ func (r *runner) probe(ctx context.Context, a *attempt) {
 		if err != nil {
 			a.Message = err.Error()
 		}
-		return
+		return task, run, false
 	}
-	start := r.now()
-	task.Target.Started = func() { start = r.now() }
-	outcome, err := r.transport.Prober(remote.Container{Pod: task.Pod, Name: container}).Probe(ctx, task.Target)
-	if a.Seconds = r.now().Sub(start).Seconds(); err != nil {
-		a.fail(err)
-		return
-	}
-	a.ran, a.TimedOut = true, outcome.TimedOut
-	a.finish(trial.Once(r.now(), run, outcome))
+	return task, run, true
 }
 
 // task returns the probe as an agent runs it.
@@ -125,11 +136,20 @@ func (a *attempt) task() (worker.Task, error) {
 
 // fail sets the result of a probe that has none.
 func (a *attempt) fail(err error) {
-	a.err, a.Result, a.Message = err, resultError, err.Error()
+	a.err, a.Result, a.Message = err, resultError, message(err)
 	var denied *remote.DeniedError
 	if errors.As(err, &denied) {
-		a.Result, a.Message, a.Seconds = notRun, fmt.Sprintf("no permission to create %s", denied.Resource), 0
+		a.Result, a.Seconds = notRun, 0
 	}
+}
+
+// message says why a run has no result.
+func message(err error) string {
+	var denied *remote.DeniedError
+	if errors.As(err, &denied) {
+		return fmt.Sprintf("no permission to create %s", denied.Resource)
+	}
+	return err.Error()
 }
 
 // finish sets the result from the state.
@@ -147,7 +167,7 @@ func (a *attempt) finish(state streak.State) {
 
 // note adds what the result alone does not show.
 func (a *attempt) note() {
-	if a.Threshold > 1 {
+	if a.Threshold > 1 && a.Series == nil {
 		a.Notes = append(a.Notes, fmt.Sprintf("takes effect after %d equal results in a row", a.Threshold))
 	}
 	if a.TimedOut && a.Handler == string(probe.HandlerExec) {

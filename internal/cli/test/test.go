@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test implements `seamark test`, which runs the probes of a marker once and shows what the
-// marker would do. It changes nothing in the cluster.
+// Package test implements `seamark test`, which runs the probes of a marker, once or at their periods,
+// and shows what the marker would do. It changes nothing in the cluster.
 package test
 
 import (
@@ -33,17 +33,24 @@ cluster changes.
 
 The marker selects the pods. If pods are named, only these are used, and a pod that the marker
 does not select is reported with the reason. Commands run as with "kubectl exec", and network
-probes as with "kubectl port-forward"; the code of the agent evaluates them. RESULT is Succeeded or Failed, Error if the result is not
-known, or NotRun. CHANGES are the differences between the marks that the pod has and those that
-it would have in this state: +name=value, -name=value or name=value->value. A state takes effect
-after as many equal results in a row as the probe's threshold; -o wide shows it.
+probes as with "kubectl port-forward"; the code of the agent evaluates them. RESULT is Succeeded
+or Failed, Error if the result is not known, or NotRun. CHANGES are the differences between the
+marks that the pod has and those that it would have in this state: +name=value, -name=value or
+name=value->value. A state takes effect after as many equal results in a row as the probe's
+threshold; -o wide shows it.
+
+With --for, each probe runs at its period, and the thresholds apply as in the agent. A line shows
+each run when it ends: STREAK is the number of equal results in a row and the threshold, and STATE
+is the state after the run. At the end, a table shows the state of each probe, or Undecided if no
+result reached its threshold. Ctrl-C ends the runs early and prints the table.
 
 The markers in files are checked first, as by "seamark lint". The command needs the permissions
-to get and list pods, and to create pods/exec or pods/portforward. With the permission to list podprobemarkers, it
-takes other markers into account.
+to get and list pods, and to create pods/exec or pods/portforward. With the permission to list
+podprobemarkers, it takes other markers into account.
 
-Exit codes: 0 if all probes succeeded, 1 if one did not or could not run, 2 for bad input, 3 if
-the cluster cannot be reached or a permission is missing without which no probe can run.`
+Exit codes: 0 if all probes succeeded, 1 if one did not or could not run, or after Ctrl-C, 2 for
+bad input, 3 if the cluster cannot be reached or a permission is missing without which no probe
+can run.`
 
 // The placeholders are the name of the program.
 const example = `  # Run the probes of a file in the pods that its selector matches
@@ -55,12 +62,16 @@ const example = `  # Run the probes of a file in the pods that its selector matc
   # Run one probe of a marker in the cluster in up to 50 pods, and show the marks and notes
   %[1]s test -m worker/busy --limit 50 -o wide
 
+  # Run them at their periods for 30 seconds, and apply the thresholds
+  %[1]s test -f marker.yaml --for 30s
+
   # Print what failed
   %[1]s test -f marker.yaml -o json | jq '.items[] | select(.result != "Succeeded")'`
 
 const (
 	defaultLimit, maxLimit       = 10, 1000
 	defaultParallel, maxParallel = 4, 32
+	maxFor                       = time.Hour
 )
 
 // Options are the options of `seamark test`.
@@ -80,6 +91,10 @@ type Options struct {
 	Limit int
 	// Parallel is the maximum number of probes at the same time.
 	Parallel int
+	// For is how long the probes run at their periods. It counts if repeat is set; otherwise, they run
+	// once.
+	For    time.Duration
+	repeat bool
 
 	connect func() (cluster.Connection, error)
 	// open returns the probers of the containers.
@@ -103,11 +118,12 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 func newCommand(o *Options, program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "test (-f FILE... | -m MARKER) [POD...]",
-		Short:   "Run the probes of a marker once and show what it would do",
+		Short:   "Run the probes of a marker and show what it would do",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Complete(args)
+			o.repeat = cmd.Flags().Changed("for")
 			if err := o.Validate(); err != nil {
 				return err
 			}
@@ -121,10 +137,13 @@ func newCommand(o *Options, program string) *cobra.Command {
 	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER/PROBE; without -f, the marker in the cluster")
 	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
 	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
+	flags.DurationVar(&o.For, "for", 0, fmt.Sprintf("run the probes at their periods for this time, at most %.0fh, and apply the thresholds (default once)", maxFor.Hours()))
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompletePods(command, 0)
 	o.Cluster.CompleteMarkers(command, "marker")
+	// It fails only if the flag does not exist or has a completion already.
+	_ = command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"30s", "1m", "5m", "1h"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -159,6 +178,9 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--%s: %d is invalid: must be between 1 and %d", flag.name, flag.value, flag.max))
 		}
 	}
+	if o.repeat && (o.For <= 0 || o.For > maxFor) {
+		errs = append(errs, fmt.Errorf("--for: %s is invalid: must be positive and at most %.0fh", o.For, maxFor.Hours()))
+	}
 	if len(o.Pods) > o.Limit {
 		errs = append(errs, fmt.Errorf("--limit: %d is invalid: must be at least the number of named pods, %d", o.Limit, len(o.Pods)))
 	}
@@ -184,9 +206,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	runner := runner{transport: transport, now: o.now, parallel: o.Parallel}
+	if o.repeat {
+		return o.runFor(ctx, &runner, trials)
+	}
 	runner.run(ctx, trials)
 	if ctx.Err() != nil {
 		return exit.Failure(errors.New("interrupted: the probes have not ended"))
 	}
-	return o.conclude(trials)
+	return o.conclude(trials, result)
 }

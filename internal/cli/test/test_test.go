@@ -124,6 +124,16 @@ func broken(context.Context, remote.Container, probe.Target) (probe.Outcome, err
 // execute runs the command in the namespace games.
 func execute(t *testing.T, transport *fakeTransport, refuse func(any) bool, in string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	// Every probe takes 20 milliseconds.
+	var ticks atomic.Int64
+	clock := func() time.Time { return now.Add(time.Duration(ticks.Add(1)) * 20 * time.Millisecond) }
+	return executeAt(t.Context(), t, clock, transport, refuse, in, append([]string{"--parallel=1"}, args...)...)
+}
+
+// executeAt runs the command with the clock.
+func executeAt(ctx context.Context, t *testing.T, clock func() time.Time, transport *fakeTransport, refuse func(any) bool, in string, args ...string,
+) (stdout, stderr string, code int) {
+	t.Helper()
 	streams, input, out, errOut := genericiooptions.NewTestIOStreams()
 	input.WriteString(in)
 	forbidden := func(object any) error {
@@ -141,18 +151,16 @@ func execute(t *testing.T, transport *fakeTransport, refuse func(any) bool, in s
 		},
 	}).Build()
 	flags := cluster.NewFlags(streams, "test")
-	// Every probe takes 20 milliseconds.
-	var ticks atomic.Int64
-	o := &Options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now.Add(time.Duration(ticks.Add(1)) * 20 * time.Millisecond) }}
+	o := &Options{IOStreams: streams, Cluster: flags, now: clock}
 	o.connect = func() (cluster.Connection, error) { return cluster.Connection{Client: c, Namespace: "games"}, nil }
 	o.open = func(*rest.Config) (connected, error) { return transport, nil }
 	command := newCommand(o, "seamark")
 	command.SilenceUsage = true
-	command.SetArgs(append([]string{"--parallel=1"}, args...))
+	command.SetArgs(args)
 	command.SetIn(input)
 	command.SetOut(out)
 	command.SetErr(errOut)
-	err := command.ExecuteContext(t.Context())
+	err := command.ExecuteContext(ctx)
 	return out.String(), errOut.String(), exit.Code(err)
 }
 
@@ -215,6 +223,9 @@ func TestGolden(t *testing.T) {
 		"other-namespace":  {args: []string{"-f", "-", "-n", "shop"}, in: strings.ReplaceAll(marker, "name: game}", "name: game, namespace: games}"), code: exit.Usage},
 		"nothing":          {code: exit.Usage},
 		"invalid-numbers":  {args: []string{"-m", "game/", "--limit", "0", "--parallel", "33"}, code: exit.Usage},
+		"for-invalid":      {args: []string{"-m", "game", "--for", "0s"}, code: exit.Usage},
+		"for-too-long":     {args: []string{"-m", "game", "--for", "61m"}, code: exit.Usage},
+		"for-no-duration":  {args: []string{"-m", "game", "--for", "30"}, code: exit.Usage},
 		"invalid-output":   {args: []string{"-m", "game", "-o", "xml"}, code: exit.Usage},
 		"missing-file":     {args: []string{"-f", "none.yaml"}, code: exit.Usage},
 		"pods-above-limit": {args: []string{"-m", "game", "a", "b", "--limit", "1"}, code: exit.Usage},
@@ -261,17 +272,23 @@ func TestInterrupt(t *testing.T) {
 		<-ctx.Done()
 		return probe.Outcome{}, fmt.Errorf("exec: %w", context.Cause(ctx))
 	}}}
+	interrupted := attemptOf(t)
+	r.run(ctx, []*attempt{interrupted})
+	if interrupted.Result != resultError {
+		t.Errorf("result %q, want %q", interrupted.Result, resultError)
+	}
+}
+
+// attemptOf returns an attempt of a probe in game-0.
+func attemptOf(t *testing.T) *attempt {
+	t.Helper()
 	pod := withStatus(builders.Pod("games", "game-0").Label("app", "game").Build(), running())
 	compiled := compile([]*v1alpha1.PodProbeMarker{builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()})
 	tried, err := trial.New(pod, compiled[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	interrupted := newAttempt(tried, tried.Probes[0])
-	r.run(ctx, []*attempt{interrupted})
-	if interrupted.Result != resultError {
-		t.Errorf("result %q, want %q", interrupted.Result, resultError)
-	}
+	return newAttempt(tried, tried.Probes[0])
 }
 
 // compare compares the text with a golden file, or writes the file with -update.

@@ -1,0 +1,220 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/remote"
+)
+
+// play is one run of a fake probe. A run that takes no time stalls until its context ends.
+type play struct {
+	takes   time.Duration
+	outcome probe.Outcome
+	err     error
+}
+
+var (
+	succeeds = play{takes: 40 * time.Millisecond, outcome: probe.Outcome{Success: true, Message: "no players"}}
+	fails    = play{takes: 50 * time.Millisecond, outcome: probe.Outcome{Message: "12 players"}}
+	timeout  = play{takes: time.Second, outcome: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}}
+	slow     = play{takes: 7 * time.Second, outcome: probe.Outcome{Message: "3 players"}}
+	stalls   = play{}
+	errs     = play{takes: 60 * time.Millisecond, err: errors.New("exec of pod: connection reset by peer")}
+	errLater = play{takes: 80 * time.Millisecond, err: errs.err}
+	denies   = play{takes: 70 * time.Millisecond, err: &remote.DeniedError{Resource: "pods/exec", Namespace: "games", Err: errors.New("no role")}}
+	deniesB  = play{takes: 90 * time.Millisecond, err: denies.err}
+)
+
+// script has the runs of each pod. The last one repeats.
+type script map[string][]play
+
+// transport plays the script.
+func (s script) transport() *fakeTransport {
+	var mu sync.Mutex
+	runs := map[string]int{}
+	next := func(pod string) play {
+		mu.Lock()
+		defer mu.Unlock()
+		i := min(runs[pod], len(s[pod])-1)
+		runs[pod]++
+		return s[pod][i]
+	}
+	return &fakeTransport{probe: func(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error) {
+		if target.Started != nil {
+			target.Started()
+		}
+		now := next(container.Pod.Name)
+		if now.takes == 0 {
+			<-ctx.Done()
+			return probe.Outcome{}, ctx.Err()
+		}
+		timer := time.NewTimer(now.takes)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return now.outcome, now.err
+		case <-ctx.Done():
+			return probe.Outcome{}, ctx.Err()
+		}
+	}}
+}
+
+// executeFor runs the command with a fake clock, and interrupts it after the time, if it is not 0.
+// It also returns how long the command ran.
+func executeFor(t *testing.T, s script, interrupt time.Duration, in string, args ...string) (stdout, stderr string, code int, took time.Duration) {
+	t.Helper()
+	// The first call starts a goroutine that never ends, so it must be outside of the bubble.
+	_, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	stop()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, start := t.Context(), time.Now()
+		if interrupt > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, interrupt)
+			defer cancel()
+		}
+		clock := func() time.Time { return now.Add(time.Since(start)) }
+		stdout, stderr, code = executeAt(ctx, t, clock, s.transport(), nil, in, args...)
+		took = time.Since(start)
+	})
+	return stdout, stderr, code, took
+}
+
+// The probe has a period of 5 seconds, and thresholds of 2 and 3.
+var repeatedMarker = strings.ReplaceAll(marker, "failureThreshold: 1", "periodSeconds: 5, timeoutSeconds: 5, successThreshold: 2, failureThreshold: 3")
+
+func TestFor(t *testing.T) {
+	delayed := strings.ReplaceAll(repeatedMarker, "periodSeconds", "initialDelaySeconds: 3700, periodSeconds")
+	flap := []play{succeeds, succeeds, fails, fails, fails}
+	for name, test := range map[string]struct {
+		args      []string
+		in        string
+		script    script
+		interrupt time.Duration
+		code      int
+		took      time.Duration
+	}{
+		"for":           {args: []string{"--for", "24s"}, script: script{"game-0": flap, "game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second},
+		"for-wide":      {args: []string{"game-1", "--for", "24s", "-o", "wide"}, script: script{"game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second},
+		"for-json":      {args: []string{"game-0", "--for", "24s", "-o", "json"}, script: script{"game-0": flap}, code: exit.Failed, took: 24 * time.Second},
+		"for-yaml":      {args: []string{"game-0", "--for", "4s", "-o", "yaml"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 4 * time.Second},
+		"for-name":      {args: []string{"game-0", "--for", "24s", "-o", "name"}, script: script{"game-0": {succeeds}}, took: 24 * time.Second},
+		"for-success":   {args: []string{"game-0", "--for", "24s", "--no-headers"}, script: script{"game-0": {fails, succeeds}}, took: 24 * time.Second},
+		"for-undecided": {args: []string{"game-0", "--for", "9s"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 9 * time.Second},
+		"for-slow":      {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {slow}}, code: exit.Failed, took: 24 * time.Second},
+		"for-stalls":    {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {stalls}}, code: exit.Failed, took: 24 * time.Second},
+		"for-stops":     {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {succeeds, succeeds, stalls}}, took: 24 * time.Second},
+		"for-errors":    {args: []string{"game-0", "game-1", "--for", "24s"}, script: script{"game-0": {errs}, "game-1": {fails, errLater, fails, fails}}, code: exit.Failed, took: 24 * time.Second},
+		"for-denied":    {args: []string{"game-0", "game-1", "--for", "1h"}, script: script{"game-0": {denies}, "game-1": {deniesB}}, code: exit.Access, took: 90 * time.Millisecond},
+		"for-denied-partly": {
+			args: []string{"game-0", "game-1", "--for", "9s"}, script: script{"game-0": {succeeds}, "game-1": {denies}}, code: exit.Failed, took: 9 * time.Second,
+		},
+		"for-delayed":   {args: []string{"game-0", "--for", "24s"}, in: delayed, code: exit.Failed, took: 24 * time.Second},
+		"for-interrupt": {args: []string{"game-0", "--for", "1h"}, script: script{"game-0": {succeeds}}, interrupt: 12 * time.Second, code: exit.Failed, took: 12 * time.Second},
+		"for-no-run":    {args: []string{"game-2", "proxy", "--for", "1h"}, code: exit.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.in == "" {
+				test.in = repeatedMarker
+			}
+			args := append([]string{"-f", "-"}, test.args...)
+			stdout, stderr, code, took := executeFor(t, test.script, test.interrupt, test.in, args...)
+			if code != test.code || took != test.took {
+				t.Errorf("exit code %d after %s, want %d after %s", code, took, test.code, test.took)
+			}
+			compare(t, name, "$ seamark test "+strings.Join(args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+		})
+	}
+}
+
+// TestForLimit checks that the runs that are kept are limited, and those that are counted are not.
+func TestForLimit(t *testing.T) {
+	type item struct{ RunCount, DroppedRuns, Streak, Threshold, TransitionCount, runs int }
+	stdout, stderr, code, _ := executeFor(t, script{"game-0": {succeeds}}, 0, repeatedMarker, "-f", "-", "game-0", "--for", "599s", "-o", "json")
+	var list struct {
+		Items []struct {
+			item
+			Runs []struct{ Time time.Time }
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != exit.OK || len(list.Items) != 1 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	got := list.Items[0].item
+	got.runs = len(list.Items[0].Runs)
+	if diff := cmp.Diff(item{RunCount: 120, DroppedRuns: 20, Streak: 120, Threshold: 2, TransitionCount: 1, runs: 100}, got, cmp.AllowUnexported(item{})); diff != "" {
+		t.Errorf("item (-want +got):\n%s", diff)
+	}
+	if first := list.Items[0].Runs[0].Time; first.Before(now.Add(100*time.Second)) || first.After(now.Add(101*time.Second)) {
+		t.Errorf("the oldest run that is kept ended at %s", first)
+	}
+}
+
+// TestForParallel checks that probes wait for each other, and that the result of the one that never
+// runs says so. Which one that is differs.
+func TestForParallel(t *testing.T) {
+	s := script{"game-0": {stalls}, "game-1": {stalls}}
+	stdout, _, code, _ := executeFor(t, s, 0, repeatedMarker, "-f", "-", "game-0", "game-1", "--for", "39s", "--parallel", "1")
+	if waited := strings.Count(stdout, "no run has ended"); code != exit.Failed || waited != 2 {
+		t.Errorf("exit code %d, and %d probes without a run: %s", code, waited, stdout)
+	}
+	stdout, _, _, _ = executeFor(t, s, 0, repeatedMarker, "-f", "-", "game-0", "game-1", "--for", "39s", "--parallel", "1", "-o", "wide")
+	if waited := strings.Count(stdout, "see --parallel"); waited != 1 {
+		t.Errorf("%d probes waited, want 1: %s", waited, stdout)
+	}
+	s = script{"game-0": {slow}, "game-1": {slow}}
+	stdout, _, _, _ = executeFor(t, s, 0, repeatedMarker, "-f", "-", "game-0", "game-1", "--for", "39s", "--parallel", "1")
+	if runs := strings.Count(stdout, " 7s "); runs != 5 {
+		t.Errorf("%d runs of 7 seconds in 39 seconds, want 5: %s", runs, stdout)
+	}
+}
+
+// TestForOutputFails checks that the runs end if their lines cannot be printed.
+func TestForOutputFails(t *testing.T) {
+	_, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	stop()
+	synctest.Test(t, func(t *testing.T) {
+		o := &Options{For: time.Hour, now: time.Now, IOStreams: genericiooptions.IOStreams{Out: closed{}, ErrOut: closed{}}}
+		r := &runner{transport: script{"game-0": {succeeds}}.transport(), now: time.Now, parallel: 1}
+		start := time.Now()
+		if err := o.runFor(t.Context(), r, []*attempt{attemptOf(t)}); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("runFor() returned %v, want %v", err, os.ErrClosed)
+		}
+		if took := time.Since(start); took != succeeds.takes {
+			t.Errorf("ended after %s, want %s", took, succeeds.takes)
+		}
+	})
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestForCompletion(t *testing.T) {
+	command := New(genericiooptions.NewTestIOStreamsDiscard(), "seamark", "test")
+	complete, found := command.GetFlagCompletionFunc("for")
+	if !found {
+		t.Fatal("--for has no completion")
+	}
+	values, _ := complete(command, nil, "")
+	if diff := cmp.Diff([]string{"30s", "1m", "5m", "1h"}, values); diff != "" {
+		t.Errorf("completions (-want +got):\n%s", diff)
+	}
+}
