@@ -104,7 +104,7 @@ func originals() []string {
 		"README.md", "docs/README.md", "docs/first-marker.md", "docs/install.md",
 		"docs/migrate-from-openkruise.md", "docs/migrate-workloads.md", "docs/troubleshooting.md",
 		"docs/cloneset.md", "docs/statefulset.md",
-		"docs/check.md", "docs/cli.md", "docs/history.md", "docs/lint.md", "docs/local.md",
+		"docs/check.md", "docs/cli.md", "docs/history.md", "docs/lint.md", "docs/local.md", "docs/test.md",
 	}
 }
 

@@ -93,6 +93,14 @@ func TestTest(t *testing.T) {
 			[]string{"-f", file, "game-1", "--as=" + developer}, []string{"NotRun", "no permission to create pods/exec", "no permission to create pods/portforward"},
 			[]string{"no permission to create pods/exec in namespace " + w.namespace + "; ask for: kubectl create role", "no permission to create pods/portforward"}, exit.Access,
 		},
+		"no kubelet, repeated": {
+			[]string{"-f", file, "game-1", "--for=2s", "--as=" + tester}, []string{"TRANSITIONS", "trial/command", "trial/socket", "Error"},
+			[]string{"of 2 probes, 2 had no result"}, exit.Failed,
+		},
+		"no permission, repeated": {
+			[]string{"-f", file, "game-1", "--for=1h", "--as=" + developer}, []string{"TRANSITIONS", "NotRun", "no permission to create pods/exec"},
+			[]string{"no permission to create pods/portforward in namespace " + w.namespace}, exit.Access,
+		},
 		"container that has not started": {[]string{"-f", file, "game-0", "--as=" + tester}, []string{"the container has not started"}, []string{"2 could not run"}, exit.Failed},
 		"no such pod":                    {[]string{"-f", file, "game-7", "--as=" + tester}, nil, []string{`pod "game-7" not found`}, exit.Failed},
 		"user without permissions":       {[]string{"-f", file, "--as=nobody"}, nil, []string{"no permission to list pods"}, exit.Access},
