@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func (p *networkProber) Probe(ctx context.Context, target probe.Target) (probe.O
 	}
 	// The end of a session looks like the end of its connections, which may be seen first.
 	wait := time.Duration(0)
-	if outcome.Success || strings.HasSuffix(outcome.Message, "EOF") {
+	if outcome.Success || strings.HasSuffix(outcome.Message, "EOF") || session.broken.Load() {
 		wait = lossTimeout
 	}
 	if session.lost(wait) {
@@ -68,6 +69,8 @@ type session struct {
 	connection httpstream.Connection
 	// oneRequest is whether each connection carries one request.
 	oneRequest bool
+	// broken is whether a connection could not be created.
+	broken atomic.Bool
 
 	mu       sync.Mutex
 	requests int
@@ -206,6 +209,7 @@ func (s *session) connect(port uint16) (*forwarded, error) {
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
 	problems, err := s.connection.CreateStream(headers)
 	if err != nil {
+		s.broken.Store(true)
 		return nil, err
 	}
 	// Nothing is written to it.
@@ -213,6 +217,7 @@ func (s *session) connect(port uint16) (*forwarded, error) {
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := s.connection.CreateStream(headers)
 	if err != nil {
+		s.broken.Store(true)
 		_ = problems.Reset()
 		return nil, err
 	}

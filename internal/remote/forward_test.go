@@ -85,6 +85,12 @@ func accept(data, problems httpstream.Stream, _ httpstream.Connection) {
 	_, _ = problems.Close(), data.Close()
 }
 
+// speak answers a request in another protocol.
+func speak(data, problems httpstream.Stream, session httpstream.Connection) {
+	_, _ = http.ReadRequest(bufio.NewReader(data))
+	greet(data, problems, session)
+}
+
 // greet sends data and keeps the connection.
 func greet(data, _ httpstream.Stream, _ httpstream.Connection) {
 	_, _ = io.WriteString(data, "hello\r\n\r\n")
@@ -141,7 +147,7 @@ func TestForward(t *testing.T) {
 		"HTTP, no answer":                     {connected: stall, target: httpTarget(short), timedOut: true, says: "Client.Timeout exceeded"},
 		"HTTP, half an answer":                {connected: answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"), target: httpTarget(ample), err: "unexpected EOF"},
 		"HTTP, session lost":                  {connected: cutOff, target: httpTarget(ample), err: "the session was lost"},
-		"HTTP, other protocol":                {connected: greet, target: httpTarget(ample), says: "malformed HTTP"},
+		"HTTP, other protocol":                {connected: speak, target: httpTarget(ample), says: "malformed HTTP"},
 		"TCP":                                 {connected: accept, target: tcpTarget(), success: true},
 		"TCP, server that speaks first":       {connected: greet, target: tcpTarget(), success: true},
 		"TCP refused":                         {connected: refuse, target: tcpTarget(), says: "dial tcp4 127.0.0.1:80: connect: connection refused"},

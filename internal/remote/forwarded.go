@@ -45,6 +45,9 @@ type forwarded struct {
 	received, ended chan struct{}
 	refusal         error
 	close           sync.Once
+	// asked is closed when the first data are sent, or the connection is closed.
+	asked chan struct{}
+	ask   sync.Once
 }
 
 var _ probe.Unconfirmed = (*forwarded)(nil)
@@ -55,7 +58,7 @@ func newForwarded(data, problems httpstream.Stream, connection httpstream.Connec
 	outer, inner := net.Pipe()
 	f := &forwarded{
 		Conn: outer, inner: inner, data: data, problems: problems, connection: connection,
-		received: make(chan struct{}), ended: make(chan struct{}),
+		received: make(chan struct{}), ended: make(chan struct{}), asked: make(chan struct{}),
 	}
 	go f.watch()
 	go func() {
@@ -123,8 +126,11 @@ func refusalOf(text string) string {
 	return text
 }
 
-// Read returns the refusal instead of the end of a connection that was refused.
+// Read returns the refusal instead of the end of a connection that was refused. It waits until something
+// is sent, as with a connection that is refused before it exists: what ends before that is for net/http
+// an idle connection, and its errors do not say why it has ended.
 func (f *forwarded) Read(p []byte) (int, error) {
+	<-f.asked
 	n, err := f.Conn.Read(p)
 	if n == 0 && errors.Is(err, io.EOF) {
 		err = f.causeOf(err)
@@ -132,13 +138,24 @@ func (f *forwarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write returns the refusal if the connection was refused before the data could be sent.
+// Write returns the refusal if the connection was refused before the data could be sent, and
+// io.ErrUnexpectedEOF if it has ended for another reason.
 func (f *forwarded) Write(p []byte) (int, error) {
+	f.ask.Do(func() { close(f.asked) })
 	n, err := f.Conn.Write(p)
 	if errors.Is(err, io.ErrClosedPipe) {
-		err = f.causeOf(err)
+		err = f.causeOf(io.ErrUnexpectedEOF)
 	}
 	return n, err
+}
+
+// SetDeadline sets the time when reads and writes end. It is no error if the connection has ended: the
+// reads and writes report why.
+func (f *forwarded) SetDeadline(t time.Time) error {
+	if err := f.Conn.SetDeadline(t); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
 }
 
 // causeOf returns why the connection was refused, or the error if it was not. The refusal may arrive
@@ -186,6 +203,7 @@ func (f *forwarded) Confirm(ctx context.Context) error {
 // Close ends the connection.
 func (f *forwarded) Close() error {
 	f.close.Do(func() {
+		f.ask.Do(func() { close(f.asked) })
 		_ = f.Conn.Close()
 		_ = f.inner.Close()
 		_ = f.data.Reset()

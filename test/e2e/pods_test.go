@@ -62,10 +62,11 @@ func killed(err error) bool {
 // container.
 func probedSinceStart(conditionType string) expectation {
 	return func(pod *corev1.Pod) error {
-		c, running := findCondition(pod, conditionType), pod.Status.ContainerStatuses[0].State.Running
-		if c == nil || running == nil {
-			return fmt.Errorf("pod %s: condition %v, running %v", pod.Name, c, running)
+		c := findCondition(pod, conditionType)
+		if c == nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+			return fmt.Errorf("pod %s: condition %v, container statuses %v", pod.Name, c, pod.Status.ContainerStatuses)
 		}
+		running := pod.Status.ContainerStatuses[0].State.Running
 		if c.LastTransitionTime.Before(&running.StartedAt) {
 			return fmt.Errorf("pod %s: transition of %s at %s, before the start of the container at %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt)
 		}

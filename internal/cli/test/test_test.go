@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -245,21 +246,19 @@ func TestGolden(t *testing.T) {
 }
 
 func TestParallel(t *testing.T) {
-	ready := make(chan struct{})
-	transport := &fakeTransport{}
-	transport.probe = func(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
+	var both sync.WaitGroup
+	both.Add(2)
+	transport := &fakeTransport{probe: func(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
 		// Both probes run at once, or the test does not end.
-		if transport.running.Load() == 2 {
-			close(ready)
-		}
-		<-ready
+		both.Done()
+		both.Wait()
 		return probe.Outcome{Success: true}, nil
-	}
+	}}
 	if _, stderr, code := execute(t, transport, nil, marker, "-f", "-", "--parallel", "2", "game-0", "game-1"); code != exit.OK {
 		t.Errorf("exit code %d, want 0: %s", code, stderr)
 	}
 	transport = &fakeTransport{probe: byPod}
-	execute(t, transport, nil, marker, "-f", "-")
+	execute(t, transport, nil, marker, "-f", "-", "--parallel", "1")
 	if most := transport.most.Load(); most != 1 {
 		t.Errorf("%d probes at the same time, want 1", most)
 	}
