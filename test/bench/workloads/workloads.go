@@ -26,7 +26,7 @@ func Measures() []harness.Measure {
 }
 
 // syncs is the number of sets that the peer handles at once. It is slower with 64 on two cores.
-const syncs = "16"
+const syncs = "32"
 
 // gates let the built-in StatefulSet update more than one pod at a time.
 const gates = "MaxUnavailableStatefulSet=true"
