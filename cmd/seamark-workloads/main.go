@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -29,10 +28,6 @@ var version = "unknown"
 // namespaceFile contains the namespace of the pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// gcPercent is the value of GOGC if the environment does not set it. As in the manager, most of the
-// memory is caches, which garbage collections do not shrink.
-const gcPercent = 50
-
 func main() { os.Exit(command.Execute(newCommand())) }
 
 func newCommand() *cobra.Command {
@@ -50,9 +45,6 @@ func newCommand() *cobra.Command {
 }
 
 func run(ctx context.Context, program command.Program, line *config.Workloads, c *v1alpha1.WorkloadsConfiguration) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	logger := logging.New(os.Stderr, c.Logging)
 	ctrllog.SetLogger(logger)
 	cfg, err := program.Start(logger, line.Kubeconfig, c)

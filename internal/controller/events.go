@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +32,16 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Enqueue adds the named object to the queue.
 func Enqueue(q Queue, name types.NamespacedName) {
 	q.Add(reconcile.Request{NamespacedName: name})
+}
+
+// EnqueueAt enqueues an object after a time, with a priority if the queue has priorities.
+func EnqueueAt(q Queue, name types.NamespacedName, after time.Duration, priority int) {
+	request := reconcile.Request{NamespacedName: name}
+	if q, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		q.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, request)
+		return
+	}
+	q.AddAfter(request, after)
 }
 
 // EnqueuePods adds the pods to the queue.

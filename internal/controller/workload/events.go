@@ -43,15 +43,18 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 	return controller.Add(mgr, name, SubjectSet, r, concurrency, sources...)
 }
 
+// begunPriority is the priority of sets whose change is being carried out: when many sets change at
+// once, those that have begun end first, so that each needs few writes of its status. Others have 0.
+const begunPriority = 1
+
 // enqueue enqueues a set. After a step, a large set pauses, so that a burst of events causes few
 // steps.
 func (b *Base) enqueue(q controller.Queue, key types.NamespacedName) {
-	request := reconcile.Request{NamespacedName: key}
-	if pause := b.memory.pause(key, b.Now()); pause > 0 {
-		q.AddAfter(request, pause)
-		return
+	now, priority := b.Now(), 0
+	if b.memory.isBegun(key, now) {
+		priority = begunPriority
 	}
-	q.Add(request)
+	controller.EnqueueAt(q, key, b.memory.pause(key, now), priority)
 }
 
 // setEvents returns a handler that enqueues a set when anything but its status changes.

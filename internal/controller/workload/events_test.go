@@ -5,10 +5,32 @@ package workload
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+func TestSetsThatHaveBegunComeFirst(t *testing.T) {
+	b := NewBase(Options{Now: func() time.Time { return time.Unix(1000, 0) }})
+	begun, other := types.NamespacedName{Name: "begun"}, types.NamespacedName{Name: "other"}
+	b.memory.planned(begun, "uid", 1, 0, b.Now())
+	queue := priorityqueue.New[reconcile.Request]("sets")
+	defer queue.ShutDown()
+	b.enqueue(queue, other)
+	b.enqueue(queue, begun)
+	for _, want := range []struct {
+		set      types.NamespacedName
+		priority int
+	}{{begun, begunPriority}, {other, 0}} {
+		if got, priority, _ := queue.GetWithPriority(); got.NamespacedName != want.set || priority != want.priority {
+			t.Errorf("set %s with priority %d is next, want %s with %d", got.Name, priority, want.set.Name, want.priority)
+		}
+	}
+}
 
 func TestChangesOfPodsThatMatter(t *testing.T) {
 	for name, test := range map[string]struct {

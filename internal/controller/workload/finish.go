@@ -100,6 +100,18 @@ type Status struct {
 func (b *Base) Finish(
 	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
+	result, err := b.finish(ctx, set, actions, step, status)
+	if status.Settled {
+		b.memory.settled(client.ObjectKeyFromObject(set), set.GetUID())
+	}
+	// Only events give a set a priority.
+	result.Priority = new(0)
+	return result, err
+}
+
+func (b *Base) finish(
+	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
+) (reconcile.Result, error) {
 	switch {
 	case step.Ended:
 		return reconcile.Result{}, nil

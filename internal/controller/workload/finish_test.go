@@ -118,6 +118,9 @@ func TestStatusOfChangingSet(t *testing.T) {
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			t.Fatal(err)
 		}
+		if result.Priority == nil || *result.Priority != 0 {
+			t.Errorf("pod %d: reconciled with priority %v, want 0", i, result.Priority)
+		}
 		switch written := set.Status.ReadyReplicas; {
 		case written != before:
 			writes[at.Sub(start)] = written

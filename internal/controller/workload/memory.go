@@ -47,6 +47,10 @@ type remembered struct {
 	size               int
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
 	differs time.Time
+	// generation is that of the last step, and begun is when its first step was planned, zero when the
+	// set has settled since.
+	generation int64
+	begun      time.Time
 	// failures is the number of steps in a row that ended with an error that may pass.
 	failures int
 }
@@ -259,12 +263,31 @@ func (m *memory) sincePublished(key types.NamespacedName, uid types.UID, now tim
 	return now.Sub(m.of(key, uid).published)
 }
 
-// planned remembers that a step for so many pods is planned now.
-func (m *memory) planned(key types.NamespacedName, uid types.UID, pods int, now time.Time) {
+// planned remembers that a step of the generation for so many pods is planned now.
+func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
 	r.planned, r.size, r.since = now, pods, time.Time{}
+	if r.generation != generation {
+		r.generation, r.begun = generation, now
+	}
+}
+
+// settled remembers that the set needs nothing more for its generation.
+func (m *memory) settled(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).begun = time.Time{}
+}
+
+// isBegun reports whether steps for the generation of the set began a short time ago, and the set has
+// not settled yet.
+func (m *memory) isBegun(key types.NamespacedName, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	return r != nil && !r.begun.IsZero() && now.Sub(r.begun) < longestPostponement
 }
 
 // waited remembers that a step for so many pods waits for the cache.

@@ -68,7 +68,7 @@ func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedNa
 		return none, nil, nil
 	}
 	observed.TakenNames = b.memory.takenNames(key, set.GetUID())
-	b.memory.planned(key, set.GetUID(), len(observed.Pods), b.Now())
+	b.memory.planned(key, set.GetUID(), set.GetGeneration(), len(observed.Pods), b.Now())
 	return set, observed, nil
 }
 
