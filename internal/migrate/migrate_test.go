@@ -5,7 +5,6 @@ package migrate_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/test/golden"
 )
 
 // objects decodes the YAML documents.
@@ -179,14 +179,7 @@ spec:
 			for _, f := range found {
 				fmt.Fprintf(&got, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)
 			}
-			golden := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), got.String())
 		})
 	}
 }

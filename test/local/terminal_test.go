@@ -4,52 +4,33 @@
 package local
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/seamark-dev/seamark/test/process"
+	"github.com/seamark-dev/seamark/test/terminal"
 )
 
 // On a terminal the output is a table. Keys filter it, pause it and end the run.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("seamark", "local", "-f", examples+"game-server")
-	command.Env = append(os.Environ(), "TERM=xterm-256color")
-	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 24, Cols: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
-	out := &process.Buffer{}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		// Reading from a closed terminal is an error.
-		_, _ = io.Copy(out, terminal)
-	}()
-	press := func(keys string) {
-		if _, err := io.WriteString(terminal, keys); err != nil {
-			t.Fatal(err)
-		}
-	}
+	screen := terminal.Start(t, command, 24, 80)
+	out := &screen.Output
 	out.Await(t, "POD / PROBE")
 	out.Await(t, "gameserver-idle=true")
-	press("/")
-	press("server-3\r")
+	screen.Press(t, "/")
+	screen.Press(t, "server-3\r")
 	out.Await(t, "filter: server-3")
-	press("p")
+	screen.Press(t, "p")
 	out.Await(t, "PAUSED")
-	press("q")
-	if err := command.Wait(); err != nil {
+	screen.Press(t, "q")
+	if err := screen.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	<-read
 	// The table before the pods ended stays on the terminal, without the filter.
 	_, last, found := strings.Cut(out.String(), "PAUSED")
 	if at := strings.LastIndex(last, "POD / PROBE"); !found || at < 0 {

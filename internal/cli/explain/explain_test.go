@@ -6,7 +6,6 @@ package explain
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
+	"github.com/seamark-dev/seamark/test/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -161,19 +161,7 @@ func TestOutput(t *testing.T) {
 			if got.code != test.code {
 				t.Errorf("exit code %d, want %d: %s", got.code, test.code, got.stderr)
 			}
-			path := filepath.Join("testdata", name+".txt")
-			if os.Getenv("UPDATE_GOLDEN") != "" {
-				if err := os.WriteFile(path, []byte(got.stdout), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.stdout); diff != "" {
-				t.Errorf("output (-want +got); set UPDATE_GOLDEN=1 to accept:\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".txt"), got.stdout)
 		})
 	}
 }

@@ -5,6 +5,7 @@ package get
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/test/golden"
 )
 
 // script is a watch that delivers batches of changes, and then calls end.
@@ -112,7 +114,9 @@ func TestFollow(t *testing.T) {
 		"watch-name":           func(o *Options) { o.Output.Output = "name" },
 		"watch-jsonpath":       func(o *Options) { o.Output.Output = `jsonpath={.pod} {.state} {.removed}{"\n"}` },
 	} {
-		t.Run(name, func(t *testing.T) { compare(t, name, follow(t, history(), change)) })
+		t.Run(name, func(t *testing.T) {
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), follow(t, history(), change))
+		})
 	}
 }
 
@@ -165,7 +169,7 @@ func TestScreen(t *testing.T) {
 				notices <- test.notice
 				s.Update(tick{})
 			}
-			compare(t, name, text(s))
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), text(s))
 		})
 	}
 }

@@ -4,102 +4,26 @@
 package cli_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/test/uipage"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
-// page is a running `seamark ui`.
-type page struct {
-	testing.TB
-	client *http.Client
-	// base is the URL without a slash at the end.
-	base string
-	// errors is what the command printed on standard error before the URL.
-	errors *bytes.Buffer
-}
-
 // serve runs `seamark ui` until the test ends.
-func (w world) serve(t *testing.T, args ...string) *page {
+func (w world) serve(t *testing.T, args ...string) *uipage.Page {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &page{TB: t, client: &http.Client{Transport: &http.Transport{}, Jar: jar}, errors: &bytes.Buffer{}}
-	reader, writer := io.Pipe()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: p.errors}, "seamark", "test")
-	command.SetArgs(append([]string{"ui", "--kubeconfig=" + w.kubeconfig}, args...))
-	done := make(chan error, 1)
-	go func() {
-		err := command.ExecuteContext(ctx)
-		_ = writer.Close()
-		done <- err
-	}()
-	address, err := bufio.NewReader(reader).ReadString('\n')
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("seamark ui: %v", err)
-		}
-		p.client.CloseIdleConnections()
-	})
-	if err != nil {
-		t.Fatalf("the command printed no URL: %v; %s", err, p.errors)
-	}
-	p.base, _, _ = strings.Cut(strings.TrimSpace(address), "/?")
-	if status, body := p.get(strings.TrimPrefix(strings.TrimSpace(address), p.base)); status != http.StatusOK || !strings.Contains(body, "<title>Seamark</title>") {
-		t.Fatalf("page: status %d: %s", status, body)
-	}
-	return p
-}
-
-func (p *page) get(path string) (int, string) {
-	p.Helper()
-	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, p.base+path, http.NoBody)
-	if err != nil {
-		p.Fatal(err)
-	}
-	response, err := p.client.Do(request)
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return response.StatusCode, string(body)
-}
-
-// read returns the JSON of a path.
-func read[T any](p *page, path string) T {
-	p.Helper()
-	status, body := p.get(path)
-	var value T
-	if err := json.Unmarshal([]byte(body), &value); err != nil || status != http.StatusOK {
-		p.Fatalf("%s: status %d, error %v: %s", path, status, err, body)
-	}
-	return value
+	return uipage.Serve(t, append([]string{"--kubeconfig=" + w.kubeconfig}, args...)...)
 }
 
 // rows are the probes of the pods of the stream, as text.
@@ -124,14 +48,14 @@ func TestUI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			p := w.serve(t, "--namespace="+w.namespace, "--as="+test.user)
-			if got := p.errors.String(); !strings.Contains(got, test.hint) || (test.hint == "") == strings.Contains(got, "Hint") {
+			if got := p.Errors.String(); !strings.Contains(got, test.hint) || (test.hint == "") == strings.Contains(got, "Hint") {
 				t.Errorf("standard error %q, want %q", got, test.hint)
 			}
-			session := read[model.Session](p, "/api/v1/session?namespace="+w.namespace)
+			session := uipage.Read[model.Session](p, "/api/v1/session?namespace="+w.namespace)
 			if session.Full != test.full || session.Namespace != w.namespace || test.user != "" && session.User != test.user {
 				t.Errorf("session %+v", session)
 			}
-			stream := uistream.Open(t, p.client, p.base, "namespace="+w.namespace)
+			stream := uistream.Open(t, p.Client, p.Base, "namespace="+w.namespace)
 			stream.Ready()
 			want := map[string]string{
 				"game-0": fmt.Sprintf("Succeeded from %q: no players [game.io/idle=True role=idle]", test.source), "game-1": ` from "":  []`,
@@ -142,7 +66,7 @@ func TestUI(t *testing.T) {
 			if len(stream.Markers) != 1 || stream.Markers[0].Pods != 2 || stream.Markers[0].Succeeded != 1 {
 				t.Errorf("markers %+v", stream.Markers)
 			}
-			timeline := read[model.Timeline](p, "/api/v1/timeline?namespace="+w.namespace+"&pod=game-0&since=1h")
+			timeline := uipage.Read[model.Timeline](p, "/api/v1/timeline?namespace="+w.namespace+"&pod=game-0&since=1h")
 			if len(timeline.Lines) != 1 || timeline.Complete != (test.note == "") || !strings.Contains(timeline.Note, test.note) {
 				t.Errorf("timeline %+v", timeline)
 			}
@@ -165,12 +89,12 @@ func TestUIWithoutPermission(t *testing.T) {
 	p := first.serve(t, "--namespace="+first.namespace, "--as="+developer)
 	for _, path := range []string{"/api/v1/stream?namespace=" + second.namespace, "/api/v1/timeline?pod=a&since=1h&namespace=" + second.namespace} {
 		want := "in namespace " + second.namespace + "; ask for: kubectl create rolebinding seamark-view"
-		if status, body := p.get(path); status != http.StatusForbidden || !strings.Contains(body, want) {
+		if status, body := p.Get(path); status != http.StatusForbidden || !strings.Contains(body, want) {
 			t.Errorf("%s: status %d: %s, want %q", path, status, body, want)
 		}
 	}
 	want = "no permission to list pods in the cluster; use a namespace that you have access to (-n)"
-	if status, body := p.get("/api/v1/stream"); status != http.StatusForbidden || !strings.Contains(body, want) {
+	if status, body := p.Get("/api/v1/stream"); status != http.StatusForbidden || !strings.Contains(body, want) {
 		t.Errorf("all namespaces: status %d: %s, want %q", status, body, want)
 	}
 }

@@ -4,14 +4,11 @@
 package cli_test
 
 import (
-	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/creack/pty"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +17,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/process"
+	"github.com/seamark-dev/seamark/test/terminal"
 )
 
 // watching is a running `seamark get --watch`.
@@ -157,43 +155,36 @@ func TestWatchEnds(t *testing.T) {
 // On a terminal, the table is updated in place, fits the terminal, and the last one stays.
 func TestWatchOnTerminal(t *testing.T) {
 	w := newWorld(t)
-	for name, end := range map[string]func(terminal *os.File, command *exec.Cmd) error{
-		"key":       func(terminal *os.File, _ *exec.Cmd) error { _, err := io.WriteString(terminal, "q"); return err },
-		"Ctrl-C":    func(terminal *os.File, _ *exec.Cmd) error { _, err := io.WriteString(terminal, "\x03"); return err },
-		"interrupt": func(_ *os.File, command *exec.Cmd) error { return command.Process.Signal(syscall.SIGINT) },
+	press := func(keys string) func(*testing.T, *terminal.Terminal, *exec.Cmd) {
+		return func(t *testing.T, screen *terminal.Terminal, _ *exec.Cmd) {
+			t.Helper()
+			screen.Press(t, keys)
+		}
+	}
+	interrupt := func(t *testing.T, _ *terminal.Terminal, command *exec.Cmd) {
+		t.Helper()
+		if err := command.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, end := range map[string]func(*testing.T, *terminal.Terminal, *exec.Cmd){
+		"key": press("q"), "Ctrl-C": press("\x03"), "interrupt": interrupt,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.report(t, v1alpha1.ProbeSucceeded, "no players")
 			command := w.watchCommand(t, "-w")
-			command.Env = append(os.Environ(), "TERM=xterm-256color")
-			terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 3, Cols: 70})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer terminal.Close()
-			out := &process.Buffer{}
-			read := make(chan struct{})
-			go func() {
-				defer close(read)
-				// Reading from a closed terminal is an error.
-				_, _ = io.Copy(out, terminal)
-			}()
-			out.Await(t, "2 probes, 1 hidden")
+			screen := terminal.Start(t, command, 3, 70)
+			screen.Output.Await(t, "2 probes, 1 hidden")
 			w.report(t, v1alpha1.ProbeFailed, "7 players")
-			out.Await(t, "7")
-			if err := pty.Setsize(terminal, &pty.Winsize{Rows: 9, Cols: 90}); err != nil {
-				t.Fatal(err)
-			}
-			out.Await(t, "game-1")
-			if err := end(terminal, command); err != nil {
-				t.Fatal(err)
-			}
-			if err := command.Wait(); err != nil {
+			screen.Output.Await(t, "7")
+			screen.Resize(t, 9, 90)
+			screen.Output.Await(t, "game-1")
+			end(t, screen, command)
+			if err := screen.Wait(); err != nil {
 				t.Errorf("end: %v", err)
 			}
-			<-read
 			const leave = "\x1b[?1049l"
-			_, last, left := strings.Cut(out.Raw(), leave)
+			_, last, left := strings.Cut(screen.Output.Raw(), leave)
 			if !left || !strings.Contains(last, "7 players") || !strings.Contains(last, "game-1") {
 				t.Errorf("after the screen %q", last)
 			}
