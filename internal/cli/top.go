@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/history/gather"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/text"
 )
@@ -180,7 +181,7 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := snapshot.Require(cluster.Pods, cluster.Markers); err != nil {
+	if err := snapshot.Require(permission.Required()...); err != nil {
 		return nil, nil, err
 	}
 	if hint := snapshot.Hint(); hint != "" {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/remote"
 )
@@ -176,7 +177,7 @@ func TestForwardDenied(t *testing.T) {
 		_, _ = io.WriteString(w, denied)
 	}, tcpTarget())
 	var missing *remote.DeniedError
-	if !errors.As(err, &missing) || missing.Resource != "pods/portforward" || missing.Namespace != "games" {
+	if !errors.As(err, &missing) || missing.Missing.Resource != permission.PortForward || missing.Missing.Namespace != "games" {
 		t.Errorf("error %v, want a missing permission to create pods/portforward in games", err)
 	}
 }

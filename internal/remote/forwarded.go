@@ -36,10 +36,10 @@ const (
 // between the pipe and the stream of the data.
 type forwarded struct {
 	net.Conn
-	inner      net.Conn
-	data       httpstream.Stream
-	problems   httpstream.Stream
-	connection httpstream.Connection
+	inner    net.Conn
+	data     httpstream.Stream
+	problems httpstream.Stream
+	session  *Session
 	// received is closed when the first data has arrived, and ended when the other side has ended
 	// the connection. refusal is then set if it did not connect.
 	received, ended chan struct{}
@@ -52,12 +52,12 @@ type forwarded struct {
 
 var _ probe.Unconfirmed = (*forwarded)(nil)
 
-// newForwarded returns a connection of the streams. oneRequest is whether it carries one request, all
-// of which is sent before the answer begins.
-func newForwarded(data, problems httpstream.Stream, connection httpstream.Connection, oneRequest bool) *forwarded {
+// newForwarded returns a connection of the streams. If it carries one request, all of that is sent before
+// the answer begins.
+func newForwarded(data, problems httpstream.Stream, session *Session) *forwarded {
 	outer, inner := net.Pipe()
 	f := &forwarded{
-		Conn: outer, inner: inner, data: data, problems: problems, connection: connection,
+		Conn: outer, inner: inner, data: data, problems: problems, session: session,
 		received: make(chan struct{}), ended: make(chan struct{}), asked: make(chan struct{}),
 	}
 	go f.watch()
@@ -68,7 +68,7 @@ func newForwarded(data, problems httpstream.Stream, connection httpstream.Connec
 	}()
 	go func() {
 		answer := &answerWriter{Writer: inner, began: f.received}
-		if oneRequest {
+		if session.oneRequest {
 			answer.idle = func() { _ = data.Close() }
 		}
 		_, _ = io.Copy(answer, data)
@@ -110,6 +110,7 @@ func (f *forwarded) watch() {
 	text, err := io.ReadAll(io.LimitReader(f.problems, maxRefusalBytes))
 	switch {
 	case len(text) > 0:
+		f.session.refused.Store(true)
 		f.refusal = errors.New(refusalOf(string(text)))
 		_ = f.inner.Close()
 	case err != nil:
@@ -208,7 +209,7 @@ func (f *forwarded) Close() error {
 		_ = f.inner.Close()
 		_ = f.data.Reset()
 		_ = f.problems.Reset()
-		f.connection.RemoveStreams(f.data, f.problems)
+		f.session.connection.RemoveStreams(f.data, f.problems)
 	})
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
@@ -80,18 +81,14 @@ func (c *Client) subresource(pod types.NamespacedName, name string) *rest.Reques
 
 // DeniedError is the error of a session that needs a permission that the user lacks.
 type DeniedError struct {
-	// Resource is the subresource, such as pods/exec. The verb is create.
-	Resource string
-	// Namespace is where the permission is missing.
-	Namespace string
+	// Missing is the permission to create a subresource of pods.
+	Missing permission.Missing
 	// Err is the answer of the API server.
 	Err error
 }
 
 // Error names the permission.
-func (e *DeniedError) Error() string {
-	return fmt.Sprintf("no permission to create %s in namespace %s: %v", e.Resource, e.Namespace, e.Err)
-}
+func (e *DeniedError) Error() string { return fmt.Sprintf("%s: %v", e.Missing, e.Err) }
 
 // Unwrap returns the answer, and probe.ErrNoWay.
 func (e *DeniedError) Unwrap() []error { return []error{e.Err, probe.ErrNoWay} }
@@ -100,7 +97,8 @@ func (e *DeniedError) Unwrap() []error { return []error{e.Err, probe.ErrNoWay} }
 func openError(err error, subresource string, pod types.NamespacedName) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return &DeniedError{Resource: "pods/" + subresource, Namespace: pod.Namespace, Err: err}
+		missing := permission.Missing{Resource: permission.Resource("pods/" + subresource), Verb: "create", Namespace: pod.Namespace}
+		return &DeniedError{Missing: missing, Err: err}
 	case errors.Is(err, context.Canceled):
 		return err
 	default:

@@ -14,7 +14,7 @@
 //	...
 //	connection, err := flags.Connect()
 //	snapshot, err := cluster.Read(ctx, connection.Client, cluster.Query{Namespace: connection.Namespace})
-//	if err := snapshot.Require(cluster.Pods, cluster.Markers); err != nil {
+//	if err := snapshot.Require(permission.Pods, permission.Markers); err != nil {
 //		return err
 //	}
 //	states := probestate.Of(snapshot.Input)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -57,7 +58,7 @@ type Snapshot struct {
 	// Absent are the names of the query that no pod has.
 	Absent []string
 	// Missing are the resources that could not be read, each once, ordered by name.
-	Missing []Missing
+	Missing []permission.Missing
 }
 
 // Read reads pods with the markers of their namespaces and the plans, reports and metadata of
@@ -148,7 +149,7 @@ func (r *reading) readPods(ctx context.Context) error {
 			r.addPod(&page.Items[i])
 		}
 	}, which...)
-	return r.missing.note(err, "list", Pods, r.query.Namespace)
+	return r.missing.note(err, "list", permission.Pods, r.query.Namespace)
 }
 
 // getPods reads the pods of the query by name. It keeps the order of the names.
@@ -161,7 +162,7 @@ func (r *reading) getPods(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			if err := r.missing.note(err, "get", Pods, r.query.Namespace); err != nil {
+			if err := r.missing.note(err, "get", permission.Pods, r.query.Namespace); err != nil {
 				return err
 			}
 			continue
@@ -189,7 +190,7 @@ func (r *reading) listMarkers(ctx context.Context) error {
 				r.snapshot.Markers = append(r.snapshot.Markers, &page.Items[i])
 			}
 		}, client.InNamespace(r.query.Namespace))
-	return r.missing.note(err, "list", Markers, r.query.Namespace)
+	return r.missing.note(err, "list", permission.Markers, r.query.Namespace)
 }
 
 // readNodesOfPods reads the plans, reports and metadata of the nodes that the pods run on.
@@ -231,7 +232,7 @@ func (r *reading) getNode(ctx context.Context, name string, found chan<- func())
 	if err == nil {
 		found <- func() { r.snapshot.Nodes[name] = node }
 	}
-	return r.missing.note(err, "get", Nodes, "")
+	return r.missing.note(err, "get", permission.Nodes, "")
 }
 
 func (r *reading) getPlan(ctx context.Context, name string, found chan<- func()) error {
@@ -243,7 +244,7 @@ func (r *reading) getPlan(ctx context.Context, name string, found chan<- func())
 	if err == nil {
 		found <- func() { r.addPlan(npp) }
 	}
-	return r.missing.note(err, "get", Plans, "")
+	return r.missing.note(err, "get", permission.Plans, "")
 }
 
 func (r *reading) listReports(ctx context.Context, found chan<- func(), which ...client.ListOption) error {
@@ -261,7 +262,7 @@ func (r *reading) listReports(ctx context.Context, found chan<- func(), which ..
 			}
 		}
 	}
-	return r.missing.note(err, "list", Reports, "")
+	return r.missing.note(err, "list", permission.Reports, "")
 }
 
 // listNodes starts to list the plans, reports and metadata of all nodes.
@@ -277,7 +278,7 @@ func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 				r.snapshot.Nodes[node.Name] = node
 			}
 		})
-		return r.missing.note(err, "list", Nodes, "")
+		return r.missing.note(err, "list", permission.Nodes, "")
 	})
 	group.Go(func() error {
 		err := Each(ctx, r.reader, func() *v1alpha1.NodePodProbeList { return &v1alpha1.NodePodProbeList{} },
@@ -286,7 +287,7 @@ func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 					r.addPlan(&page.Items[i])
 				}
 			})
-		return r.missing.note(err, "list", Plans, "")
+		return r.missing.note(err, "list", permission.Plans, "")
 	})
 	group.Go(func() error {
 		found := make(chan func(), 1)

@@ -24,30 +24,31 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // server is a fake API server that refuses some requests and counts all.
 type server struct {
-	refuse   map[Resource]error
+	refuse   map[permission.Resource]error
 	requests map[string]int
 }
 
-func resourceOf(object any) Resource {
+func resourceOf(object any) permission.Resource {
 	switch o := object.(type) {
 	case *corev1.Pod, *corev1.PodList:
-		return Pods
+		return permission.Pods
 	case *v1alpha1.PodProbeMarkerList:
-		return Markers
+		return permission.Markers
 	case *v1alpha1.NodePodProbe, *v1alpha1.NodePodProbeList:
-		return Plans
+		return permission.Plans
 	case *seamarkv1alpha1.ProbeReportList:
-		return Reports
+		return permission.Reports
 	case client.Object:
-		return Nodes
+		return permission.Nodes
 	case client.ObjectList:
-		return Resource(o.GetObjectKind().GroupVersionKind().Kind)
+		return permission.Resource(o.GetObjectKind().GroupVersionKind().Kind)
 	default:
 		return ""
 	}
@@ -58,7 +59,7 @@ func (s *server) client(t *testing.T, objects ...client.Object) client.WithWatch
 	s.requests = map[string]int{}
 	requests := make(chan string, 1)
 	requests <- ""
-	count := func(verb string, resource Resource) error {
+	count := func(verb string, resource permission.Resource) error {
 		token := <-requests
 		s.requests[verb+" "+string(resource)]++
 		requests <- token
@@ -85,7 +86,7 @@ func (s *server) client(t *testing.T, objects ...client.Object) client.WithWatch
 		}).Build()
 }
 
-func forbidden(resource Resource) error {
+func forbidden(resource permission.Resource) error {
 	group := schema.ParseGroupResource(string(resource))
 	return apierrors.NewForbidden(group, "", errors.New("no role"))
 }
@@ -139,7 +140,7 @@ func TestRead(t *testing.T) {
 	reports := []string{"n00 1", "n01 1"}
 	for name, test := range map[string]struct {
 		query  Query
-		refuse []Resource
+		refuse []permission.Resource
 		want   summary
 	}{
 		"namespace": {query: Query{Namespace: "ns"}, want: summary{
@@ -157,20 +158,20 @@ func TestRead(t *testing.T) {
 		"names": {query: Query{Namespace: "ns", Names: []string{"game-01", "gmae-00"}}, want: summary{
 			Pods: []string{"game-01"}, Markers: []string{"ns/game"}, Nodes: two[1:], Plans: two[1:], Reports: reports[1:], Absent: []string{"gmae-00"},
 		}},
-		"namespaced user": {query: Query{Namespace: "ns"}, refuse: []Resource{Nodes, Plans, Reports}, want: summary{
+		"namespaced user": {query: Query{Namespace: "ns"}, refuse: []permission.Resource{permission.Nodes, permission.Plans, permission.Reports}, want: summary{
 			Pods: []string{"game-00", "game-01"}, Markers: []string{"ns/game"}, Missing: []string{
 				"no permission to get nodepodprobes.apps.kruise.io in the cluster", "no permission to get nodes in the cluster",
 				"no permission to list probereports.seamark.dev in the cluster",
 			},
 		}},
-		"no permission for pods": {query: Query{Namespace: "ns"}, refuse: []Resource{Pods, Markers}, want: summary{
+		"no permission for pods": {query: Query{Namespace: "ns"}, refuse: []permission.Resource{permission.Pods, permission.Markers}, want: summary{
 			Missing: []string{
 				"no permission to list podprobemarkers.apps.kruise.io in namespace ns", "no permission to list pods in namespace ns",
 			},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server{refuse: map[Resource]error{}}
+			s := server{refuse: map[permission.Resource]error{}}
 			for _, resource := range test.refuse {
 				s.refuse[resource] = forbidden(resource)
 			}
@@ -193,13 +194,13 @@ func TestRequests(t *testing.T) {
 		want  map[string]int
 	}{
 		"few nodes": {2, Query{Namespace: "ns"}, map[string]int{
-			"list pods": 1, "list " + string(Markers): 1, "get nodes": 2, "get " + string(Plans): 2, "list " + string(Reports): 2,
+			"list pods": 1, "list " + string(permission.Markers): 1, "get nodes": 2, "get " + string(permission.Plans): 2, "list " + string(permission.Reports): 2,
 		}},
 		"many nodes": {maxSingleNodes + 1, Query{Namespace: "ns"}, map[string]int{
-			"list pods": 1, "list " + string(Markers): 1, "list NodeList": 1, "list " + string(Plans): 1, "list " + string(Reports): 1,
+			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.Reports): 1,
 		}},
 		"all namespaces": {2, Query{}, map[string]int{
-			"list pods": 1, "list " + string(Markers): 1, "list NodeList": 1, "list " + string(Plans): 1, "list " + string(Reports): 1,
+			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.Reports): 1,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,14 +217,14 @@ func TestRequests(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	snapshot := Snapshot{Missing: []Missing{{Resource: Pods, Verb: "list", Namespace: "ns"}, {Resource: Reports, Verb: "list"}, {Resource: Markers}}}
-	err := snapshot.Require(Pods, Markers)
+	snapshot := Snapshot{Missing: []permission.Missing{{Resource: permission.Pods, Verb: "list", Namespace: "ns"}, {Resource: permission.Reports, Verb: "list"}, {Resource: permission.Markers}}}
+	err := snapshot.Require(permission.Pods, permission.Markers)
 	want := "no permission to list pods in namespace ns; ask for: kubectl create rolebinding seamark-view -n ns --clusterrole=view --user=YOU\n" +
 		"resource podprobemarkers.apps.kruise.io is not installed in the cluster; install Seamark in the cluster"
 	if exit.Code(err) != exit.Access || err.Error() != want {
 		t.Errorf("error %v with exit code %d, want %s", err, exit.Code(err), want)
 	}
-	if err := snapshot.Require(Nodes); err != nil {
+	if err := snapshot.Require(permission.Nodes); err != nil {
 		t.Errorf("error %v for a resource that was read", err)
 	}
 	hint := "no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; " +
@@ -243,7 +244,7 @@ func TestErrorsOfRequests(t *testing.T) {
 		code    int
 	}{
 		"no error":      {nil, 0, exit.OK},
-		"forbidden":     {forbidden(Plans), 1, exit.OK},
+		"forbidden":     {forbidden(permission.Plans), 1, exit.OK},
 		"not installed": {notInstalled, 1, exit.OK},
 		"unreachable":   {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, 0, exit.Access},
 		"unauthorized":  {apierrors.NewUnauthorized("token expired"), 0, exit.Access},
@@ -252,8 +253,8 @@ func TestErrorsOfRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var m missing
-			err := m.note(test.err, "list", Plans, "")
-			_ = m.note(test.err, "list", Plans, "")
+			err := m.note(test.err, "list", permission.Plans, "")
+			_ = m.note(test.err, "list", permission.Plans, "")
 			if exit.Code(err) != test.code || len(m.found) != test.missing {
 				t.Errorf("error %v with exit code %d and missing %v, want code %d and %d missing", err, exit.Code(err), m.found, test.code, test.missing)
 			}

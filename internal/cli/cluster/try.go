@@ -12,18 +12,19 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/permission"
 )
 
 // listKind returns the kind of a list of the resource.
-func listKind(resource Resource) metav1.TypeMeta {
+func listKind(resource permission.Resource) metav1.TypeMeta {
 	switch resource {
-	case Nodes:
+	case permission.Nodes:
 		return metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NodeList"}
-	case Markers:
+	case permission.Markers:
 		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "PodProbeMarkerList"}
-	case Plans:
+	case permission.Plans:
 		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePodProbeList"}
-	case Reports:
+	case permission.Reports:
 		return metav1.TypeMeta{APIVersion: seamarkv1alpha1.GroupVersion().String(), Kind: "ProbeReportList"}
 	default:
 		return metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "PodList"}
@@ -32,7 +33,7 @@ func listKind(resource Resource) metav1.TypeMeta {
 
 // Try lists one object of each resource in the namespace, or in all if it is empty. The snapshot
 // that it returns has no objects, only what is missing.
-func Try(ctx context.Context, reader client.Reader, namespace string, resources ...Resource) (*Snapshot, error) {
+func Try(ctx context.Context, reader client.Reader, namespace string, resources ...permission.Resource) (*Snapshot, error) {
 	var m missing
 	for _, resource := range resources {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: listKind(resource)}

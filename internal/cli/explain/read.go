@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	explanation "github.com/seamark-dev/seamark/internal/explain"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
@@ -37,7 +38,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	if err != nil {
 		return in, err
 	}
-	if err := snapshot.Require(cluster.Pods); err != nil {
+	if err := snapshot.Require(permission.Pods); err != nil {
 		return in, err
 	}
 	if err := snapshot.AbsentError(ctx, connection.Client, in.Namespace); err != nil {
@@ -66,15 +67,15 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 }
 
 // sourceOf returns the input that is read from the resource.
-func sourceOf(resource cluster.Resource) (explanation.Source, bool) {
+func sourceOf(resource permission.Resource) (explanation.Source, bool) {
 	switch resource {
-	case cluster.Markers:
+	case permission.Markers:
 		return explanation.SourceMarkers, true
-	case cluster.Nodes:
+	case permission.Nodes:
 		return explanation.SourceNode, true
-	case cluster.Plans:
+	case permission.Plans:
 		return explanation.SourcePlan, true
-	case cluster.Reports:
+	case permission.Reports:
 		return explanation.SourceReports, true
 	default:
 		return "", false
@@ -82,7 +83,7 @@ func sourceOf(resource cluster.Resource) (explanation.Source, bool) {
 }
 
 // unread returns why a resource could not be read, and the command that shows it.
-func unread(missing cluster.Missing) explanation.Unread {
+func unread(missing permission.Missing) explanation.Unread {
 	u := explanation.Unread{Reason: missing.String(), NotServed: missing.Verb == ""}
 	switch {
 	case u.NotServed:
@@ -109,7 +110,7 @@ func (r *reading) note(err error, source explanation.Source, verb, resource, nam
 	case err == nil:
 		return true
 	case apierrors.IsForbidden(err):
-		r.in.Unread[source] = unread(cluster.Missing{Resource: cluster.Resource(resource), Verb: verb, Namespace: namespace})
+		r.in.Unread[source] = unread(permission.Missing{Resource: permission.Resource(resource), Verb: verb, Namespace: namespace})
 	case r.err == nil:
 		r.err = cluster.Unreachable(fmt.Errorf("%s %s of namespace %s: %w", verb, resource, namespace, err))
 	}
@@ -133,7 +134,7 @@ func (r *reading) agent(ctx context.Context, node string) {
 	namespace, pods := r.in.SystemNamespace, &corev1.PodList{}
 	err := r.reader.List(ctx, pods, client.InNamespace(namespace), client.Limit(maxObjects),
 		client.MatchingLabels{"app.kubernetes.io/component": "agent"}, client.MatchingFields{gather.NodeNameField: node})
-	if !r.note(err, explanation.SourceAgent, "list", string(cluster.Pods), namespace) {
+	if !r.note(err, explanation.SourceAgent, "list", string(permission.Pods), namespace) {
 		return
 	}
 	for i := range pods.Items {

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -208,7 +209,7 @@ func (o *Options) query(namespace string) cluster.Query {
 
 // check returns an error if the rows cannot be computed, or the named marker does not exist.
 func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
-	if err := snapshot.Require(cluster.Pods, cluster.Markers); err != nil {
+	if err := snapshot.Require(permission.Required()...); err != nil {
 		return err
 	}
 	if o.Marker == "" {

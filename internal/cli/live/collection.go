@@ -21,10 +21,10 @@ type collection[T client.Object] struct {
 	// keep is whether the object is kept.
 	keep func(T) bool
 	// touch records that the rows that depend on the object may have changed.
-	touch func(T)
+	touch func(any)
 }
 
-func newCollection[T client.Object](mu *sync.Mutex, trim func(T) T, touch func(T)) collection[T] {
+func newCollection[T client.Object](mu *sync.Mutex, trim func(T) T, touch func(any)) collection[T] {
 	return collection[T]{mu: mu, items: map[types.NamespacedName]T{}, trim: trim, keep: func(T) bool { return true }, touch: touch}
 }
 

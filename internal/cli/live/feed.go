@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/permission"
 )
 
 // backoff is the time between attempts in an outage. It is shorter than that of controllers,
@@ -30,7 +31,7 @@ func backoff() *wait.Backoff {
 
 // source is one resource of a watch.
 type source struct {
-	resource  cluster.Resource
+	resource  permission.Resource
 	namespace string
 	newList   func() client.ObjectList
 	which     []client.ListOption
@@ -39,7 +40,7 @@ type source struct {
 }
 
 // sourceOf returns the source of a collection. The list is an empty one.
-func sourceOf[T client.Object](resource cluster.Resource, namespace string, list client.ObjectList, store *collection[T], which []client.ListOption) source {
+func sourceOf[T client.Object](resource permission.Resource, namespace string, list client.ObjectList, store *collection[T], which []client.ListOption) source {
 	return source{
 		resource: resource, namespace: namespace, which: which, store: store,
 		newList: func() client.ObjectList {
@@ -64,7 +65,7 @@ type feed struct {
 	// ready is closed when the source is listed and watched, or is known to be missing.
 	ready chan struct{}
 	// lacks is called if the resource cannot be read, fail if another error occurs before ready.
-	lacks func(cluster.Missing)
+	lacks func(permission.Missing)
 	fail  func(error)
 	// listed is whether the source was listed. Requests of a reflector do not overlap.
 	listed bool

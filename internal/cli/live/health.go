@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/permission"
 )
 
 // health reports once that watches fail, and once that all of them work again. It is safe for
@@ -17,11 +17,11 @@ import (
 type health struct {
 	notify func(message string)
 	mu     sync.Mutex
-	failed map[cluster.Resource]bool
+	failed map[permission.Resource]bool
 }
 
 // fails records that a request for the resource has failed.
-func (h *health) fails(resource cluster.Resource, err error) {
+func (h *health) fails(resource permission.Resource, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.failed) == 0 {
@@ -31,7 +31,7 @@ func (h *health) fails(resource cluster.Resource, err error) {
 }
 
 // works records that a watch of the resource has started.
-func (h *health) works(resource cluster.Resource) {
+func (h *health) works(resource permission.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.failed[resource] {
@@ -43,7 +43,7 @@ func (h *health) works(resource cluster.Resource) {
 }
 
 // relisted records that all objects of a resource were read again, because a watch expired.
-func (h *health) relisted(resource cluster.Resource) {
+func (h *health) relisted(resource permission.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.failed[resource] {

@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
@@ -41,7 +42,7 @@ func Start(ctx context.Context, c client.WithWatch, query cluster.Query, notify 
 	w := &Watch{objects: newObjects(query), rows: table{}}
 	// Without a logger of its own, client-go writes to standard error.
 	ctx, w.stop = context.WithCancelCause(klog.NewContext(ctx, logr.Discard()))
-	health := &health{notify: notify, failed: map[cluster.Resource]bool{}}
+	health := &health{notify: notify, failed: map[permission.Resource]bool{}}
 	var feeds []*feed
 	for _, source := range w.sources(query) {
 		f := &feed{
@@ -84,11 +85,11 @@ func (w *Watch) sources(query cluster.Query) []source {
 	}
 	o := w.objects
 	return []source{
-		sourceOf(cluster.Pods, query.Namespace, &corev1.PodList{}, &o.pods, pods),
-		sourceOf(cluster.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, &o.markers, []client.ListOption{namespace}),
-		sourceOf(cluster.Nodes, "", newNodeList(), &o.nodes, named),
-		sourceOf(cluster.Plans, "", &v1alpha1.NodePodProbeList{}, &o.plans, named),
-		sourceOf(cluster.Reports, "", &seamarkv1alpha1.ProbeReportList{}, &o.reports, ofNode),
+		sourceOf(permission.Pods, query.Namespace, &corev1.PodList{}, &o.pods, pods),
+		sourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, &o.markers, []client.ListOption{namespace}),
+		sourceOf(permission.Nodes, "", newNodeList(), &o.nodes, named),
+		sourceOf(permission.Plans, "", &v1alpha1.NodePodProbeList{}, &o.plans, named),
+		sourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, &o.reports, ofNode),
 	}
 }
 

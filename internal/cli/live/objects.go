@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/view"
 )
@@ -28,57 +29,33 @@ type objects struct {
 	plans   collection[*v1alpha1.NodePodProbe]
 	reports collection[*seamarkv1alpha1.ProbeReport]
 	// missing are the resources that cannot be read.
-	missing []cluster.Missing
-	dirty   dirt
-	// changed has a value if there is dirt.
+	missing []permission.Missing
+	stale   probestate.Stale
+	// changed has a value if something is stale.
 	changed chan struct{}
 }
 
-// dirt is what has changed: pods themselves, all pods of a namespace, or all pods of a node.
-type dirt struct {
-	pods              map[types.NamespacedName]bool
-	namespaces, nodes map[string]bool
-}
-
-func newDirt() dirt {
-	return dirt{pods: map[types.NamespacedName]bool{}, namespaces: map[string]bool{}, nodes: map[string]bool{}}
-}
-
-func (d dirt) has(pod *corev1.Pod) bool {
-	return d.namespaces[pod.Namespace] || d.nodes[pod.Spec.NodeName] ||
-		d.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-}
-
 func newObjects(query cluster.Query) *objects {
-	o := &objects{options: cluster.ViewOptions(), dirty: newDirt(), changed: make(chan struct{}, 1)}
+	o := &objects{options: cluster.ViewOptions(), stale: probestate.NewStale(), changed: make(chan struct{}, 1)}
 	pods, plans := view.NewPodTrimmer(o.options), view.NewPlanTrimmer()
-	o.pods = newCollection(&o.mu, pods.Trim, func(pod *corev1.Pod) {
-		o.dirty.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = true
-		o.signal()
-	})
+	o.pods = newCollection(&o.mu, pods.Trim, o.touch)
 	if len(query.Names) > 0 {
 		o.pods.keep = func(pod *corev1.Pod) bool { return slices.Contains(query.Names, pod.Name) }
 	}
-	o.markers = newCollection(&o.mu, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, func(m *v1alpha1.PodProbeMarker) {
-		o.dirty.namespaces[m.Namespace] = true
-		o.signal()
-	})
-	node := func(name string) {
-		o.dirty.nodes[name] = true
-		o.signal()
-	}
-	o.nodes = newCollection(&o.mu, view.TrimNode, func(n *metav1.PartialObjectMetadata) { node(n.Name) })
+	o.markers = newCollection(&o.mu, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
+	o.nodes = newCollection(&o.mu, view.TrimNode, o.touch)
 	o.plans = newCollection(&o.mu, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
-	}, func(npp *v1alpha1.NodePodProbe) { node(npp.Name) })
+	}, o.touch)
 	o.reports = newCollection(&o.mu, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
 		return view.TrimReport(reportOf(report, query.Namespace))
-	}, func(report *seamarkv1alpha1.ProbeReport) { node(report.NodeName) })
+	}, o.touch)
 	return o
 }
 
-// signal says that there is dirt.
-func (o *objects) signal() {
+// touch records that an object has changed. It requires the lock.
+func (o *objects) touch(object any) {
+	o.stale.Note(object)
 	select {
 	case o.changed <- struct{}{}:
 	default:
@@ -117,14 +94,14 @@ func filter[T any](all []T, keep func(*T) bool) []T {
 }
 
 // lacks records a resource that cannot be read.
-func (o *objects) lacks(m cluster.Missing) {
+func (o *objects) lacks(m permission.Missing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.missing = append(o.missing, m)
 }
 
-// take returns the dirty pods with what their rows depend on, and the dirty pods that no longer
-// exist. Nothing is dirty then. With all, it returns all pods, and leaves the dirt.
+// take returns the stale pods with what their rows depend on, and the stale pods that no longer
+// exist. Nothing is stale then. With all, it returns all pods, and leaves what is stale.
 func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,7 +114,7 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 	snapshot.SetMissing(o.missing)
 	nodes := map[string]bool{}
 	for _, pod := range o.pods.items {
-		if all || o.dirty.has(pod) {
+		if all || o.stale.Has(pod) {
 			snapshot.Pods = append(snapshot.Pods, pod)
 			nodes[pod.Spec.NodeName] = true
 		}
@@ -161,11 +138,11 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 	if all {
 		return snapshot, nil
 	}
-	for key := range o.dirty.pods {
+	for key := range o.stale.Pods {
 		if _, found := o.pods.items[key]; !found {
 			gone = append(gone, key)
 		}
 	}
-	o.dirty = newDirt()
+	o.stale = probestate.NewStale()
 	return snapshot, gone
 }

@@ -13,9 +13,9 @@ import (
 	"charm.land/lipgloss/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/remote"
@@ -65,13 +65,13 @@ type Item struct {
 func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Result) error {
 	var items []Item
 	counts := map[string]int{}
-	denied := map[string]error{}
+	denied := map[permission.Resource]error{}
 	for _, a := range attempts {
 		items = append(items, a.Item)
 		counts[a.Result]++
 		var missing *remote.DeniedError
 		if errors.As(a.err, &missing) {
-			denied[missing.Resource] = deniedError(missing)
+			denied[missing.Missing.Resource] = fmt.Errorf("%s; %s", missing.Missing, missing.Missing.Fix())
 		}
 	}
 	if err := o.Output.Print(o.Out, result(items)); err != nil {
@@ -82,8 +82,8 @@ func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Res
 			"so servers that listen on one of them only, and network policies, can lead to another result.")
 	}
 	var errs []error
-	for _, resource := range []cluster.Resource{cluster.Exec, cluster.PortForward} {
-		errs = append(errs, denied[string(resource)])
+	for _, resource := range []permission.Resource{permission.Exec, permission.PortForward} {
+		errs = append(errs, denied[resource])
 	}
 	missing := errors.Join(errs...)
 	if missing != nil && counts[succeeded]+counts[failed]+counts[resultError]+counts[undecided] == 0 {
@@ -93,11 +93,6 @@ func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Res
 		return nil
 	}
 	return exit.Failure(errors.Join(errors.New(summary(counts, len(items))), missing))
-}
-
-func deniedError(err *remote.DeniedError) error {
-	missing := cluster.Missing{Resource: cluster.Resource(err.Resource), Verb: "create", Namespace: err.Namespace}
-	return fmt.Errorf("%s; %s", missing, missing.Fix())
 }
 
 // summary says how many probes did not succeed.

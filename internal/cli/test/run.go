@@ -147,7 +147,7 @@ func (a *attempt) fail(err error) {
 func message(err error) string {
 	var denied *remote.DeniedError
 	if errors.As(err, &denied) {
-		return fmt.Sprintf("no permission to create %s", denied.Resource)
+		return fmt.Sprintf("no permission to create %s", denied.Missing.Resource)
 	}
 	return err.Error()
 }

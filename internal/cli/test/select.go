@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/trial"
@@ -59,9 +60,9 @@ func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m
 	if err != nil {
 		return nil, err
 	}
-	required := []cluster.Resource{cluster.Pods}
+	required := []permission.Resource{permission.Pods}
 	if m == nil {
-		required = append(required, cluster.Markers)
+		required = append(required, permission.Markers)
 	}
 	if err := errors.Join(snapshot.Require(required...), snapshot.AbsentError(ctx, connection.Client, query.Namespace)); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m
 			return nil, err
 		}
 		m = selected[0]
-	} else if !snapshot.Has(cluster.Markers) {
+	} else if !snapshot.Has(permission.Markers) {
 		fmt.Fprintf(o.ErrOut, "Hint: the PodProbeMarkers of namespace %s cannot be read: marks that belong to another marker are not recognized\n", query.Namespace)
 	}
 	compiled, err := plan.Compile(m)
@@ -172,7 +173,7 @@ func (s *selection) pod(ctx context.Context, candidate *corev1.Pod) ([]*attempt,
 	case apierrors.IsNotFound(err):
 		return []*attempt{refused(candidate, s.marker.Name, "the pod has been deleted")}, nil
 	case apierrors.IsForbidden(err):
-		missing := cluster.Missing{Resource: cluster.Pods, Verb: "get", Namespace: candidate.Namespace}
+		missing := permission.Missing{Resource: permission.Pods, Verb: "get", Namespace: candidate.Namespace}
 		return nil, exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
 	case err != nil:
 		return nil, cluster.Unreachable(fmt.Errorf("get pod %s: %w", candidate.Name, err))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +20,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/test/golden"
 )
 
 // play is one run of a fake probe. A run that takes no time stalls until its context ends.
@@ -38,8 +41,10 @@ var (
 	stalls   = play{}
 	errs     = play{takes: 60 * time.Millisecond, err: errors.New("exec of pod: connection reset by peer")}
 	errLater = play{takes: 80 * time.Millisecond, err: errs.err}
-	denies   = play{takes: 70 * time.Millisecond, err: &remote.DeniedError{Resource: "pods/exec", Namespace: "games", Err: errors.New("no role")}}
-	deniesB  = play{takes: 90 * time.Millisecond, err: denies.err}
+	denies   = play{takes: 70 * time.Millisecond, err: &remote.DeniedError{
+		Missing: permission.Missing{Resource: permission.Exec, Verb: "create", Namespace: "games"}, Err: errors.New("no role"),
+	}}
+	deniesB = play{takes: 90 * time.Millisecond, err: denies.err}
 )
 
 // script has the runs of each pod. The last one repeats.
@@ -139,7 +144,7 @@ func TestFor(t *testing.T) {
 			if code != test.code || took != test.took {
 				t.Errorf("exit code %d after %s, want %d after %s", code, took, test.code, test.took)
 			}
-			compare(t, name, "$ seamark test "+strings.Join(args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
 	}
 }

@@ -6,9 +6,7 @@ package test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,14 +27,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/remote"
 	"github.com/seamark-dev/seamark/internal/trial"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
+	"github.com/seamark-dev/seamark/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -108,7 +105,9 @@ func timesOut(context.Context, remote.Container, probe.Target) (probe.Outcome, e
 }
 
 func denied(_ context.Context, container remote.Container, _ probe.Target) (probe.Outcome, error) {
-	return probe.Outcome{}, &remote.DeniedError{Resource: "pods/exec", Namespace: container.Pod.Namespace, Err: errors.New("no role")}
+	return probe.Outcome{}, &remote.DeniedError{
+		Missing: permission.Missing{Resource: permission.Exec, Verb: "create", Namespace: container.Pod.Namespace}, Err: errors.New("no role"),
+	}
 }
 
 func deniedInSecond(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error) {
@@ -240,7 +239,7 @@ func TestGolden(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
-			compare(t, name, "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
 	}
 }
@@ -288,23 +287,4 @@ func attemptOf(t *testing.T) *attempt {
 		t.Fatal(err)
 	}
 	return newAttempt(tried, tried.Probes[0])
-}
-
-// compare compares the text with a golden file, or writes the file with -update.
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("output differs from %s (-want +got), run with -update if it is right:\n%s", file, diff)
-	}
 }

@@ -23,7 +23,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/history/gather"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	webui "github.com/seamark-dev/seamark/internal/ui"
 	"github.com/seamark-dev/seamark/internal/ui/clustersource"
@@ -47,14 +47,14 @@ type direct struct {
 // namespace cannot be read.
 func newDirect(ctx context.Context, connection cluster.Connection, now func() time.Time) (d *direct, hint string, err error) {
 	d = &direct{connection: connection, now: now}
-	required, err := cluster.Try(ctx, connection.Client, connection.Namespace, cluster.Pods, cluster.Markers)
+	required, err := cluster.Try(ctx, connection.Client, connection.Namespace, permission.Required()...)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := required.Require(cluster.Pods, cluster.Markers); err != nil {
+	if err := required.Require(permission.Required()...); err != nil {
 		return nil, "", err
 	}
-	optional, err := cluster.Try(ctx, connection.Client, "", cluster.Nodes, cluster.Plans, cluster.Reports)
+	optional, err := cluster.Try(ctx, connection.Client, "", permission.States()...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -72,19 +72,13 @@ func (d *direct) Admit(*http.Request, string) (webui.Access, error) {
 	return webui.Access{User: d.user, Full: d.full.Load()}, nil
 }
 
-// options are the settings that rows depend on. Which defaults the manager has does not matter for
-// states.
-func options() view.Options {
-	return view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
-}
-
 // Open starts to watch the namespace of the scope.
 func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.View, error) {
-	required, err := cluster.Try(ctx, d.connection.Client, scope.Namespace, cluster.Pods, cluster.Markers)
+	required, err := cluster.Try(ctx, d.connection.Client, scope.Namespace, permission.Required()...)
 	if err != nil {
 		return nil, err
 	}
-	if err := required.Require(cluster.Pods, cluster.Markers); err != nil {
+	if err := required.Require(permission.Required()...); err != nil {
 		return nil, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
 	v := &watch{direct: d, stopped: make(chan struct{})}
@@ -102,7 +96,7 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 	if err != nil {
 		return model.Timeline{}, err
 	}
-	if err := snapshot.Require(cluster.Pods, cluster.Markers); err != nil {
+	if err := snapshot.Require(permission.Required()...); err != nil {
 		return model.Timeline{}, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
 	pods := model.PodsOf(snapshot.Pods, probestate.Of(snapshot.Input).Rows)
@@ -145,7 +139,7 @@ func (v *watch) start(ctx context.Context, scope webui.Scope) error {
 	if err := errors.Join(informers.Pods.AddIndexers(viewgather.PodIndexers()), addSliceIndex(informers)); err != nil {
 		return fmt.Errorf("index the caches: %w", err)
 	}
-	if v.source, err = clustersource.New(informers, options(), v.direct.now); err != nil {
+	if v.source, err = clustersource.New(informers, cluster.ViewOptions(), v.direct.now); err != nil {
 		return err
 	}
 	v.started = true
@@ -185,7 +179,7 @@ func (v *watch) cacheOptions(scope webui.Scope) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Field:     fields.AndSelectors(namespace, viewgather.LivePods()),
-				Transform: view.Transform(view.NewPodTrimmer(options()).WithControllers().Trim),
+				Transform: view.Transform(view.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
 			},
 			&v1alpha1.PodProbeMarker{}:     {Field: namespace},
 			viewgather.NewNode():           {Transform: view.Transform(view.TrimNode)},
@@ -200,7 +194,7 @@ func (v *watch) failed(ctx context.Context, _ *toolscache.Reflector, err error) 
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return
 	}
-	if optional, err := cluster.Try(ctx, v.direct.connection.Client, "", cluster.Nodes, cluster.Plans, cluster.Reports); err == nil {
+	if optional, err := cluster.Try(ctx, v.direct.connection.Client, "", permission.States()...); err == nil {
 		v.direct.full.Store(len(optional.Missing) == 0)
 	}
 	v.cancel(&webui.Refusal{Status: http.StatusForbidden, Message: err.Error()})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/remote"
 	webui "github.com/seamark-dev/seamark/internal/ui"
 	"github.com/seamark-dev/seamark/internal/ui/model"
 )
@@ -35,11 +36,15 @@ type relay struct {
 }
 
 // newRelay connects to the manager and checks that it lets the user read the namespace.
-func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespace string) (*relay, error) {
+func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespace, version string) (*relay, error) {
 	if connection.Config.Impersonate.UserName != "" {
 		return nil, errors.New("the manager does not impersonate users (--as)")
 	}
-	t := &tunnel{config: connection.Config, reader: connection.Client, namespace: seamarkNamespace}
+	forwards, err := remote.NewClient(connection.Config, version)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	t := &tunnel{remote: forwards, reader: connection.Client, namespace: seamarkNamespace}
 	transport, err := rest.HTTPWrappersForConfig(connection.Config, &http.Transport{DialContext: t.dial})
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)

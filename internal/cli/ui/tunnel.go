@@ -7,24 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
-	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/remote"
 )
 
 const (
@@ -46,7 +41,7 @@ func findManager(ctx context.Context, reader client.Reader, namespace string) (t
 	err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
 		"app.kubernetes.io/name": "seamark", "app.kubernetes.io/component": "manager",
 	})
-	if missing, err := cluster.MissingOf(err, "list", cluster.Pods, namespace); err != nil || missing != nil {
+	if missing, err := cluster.MissingOf(err, "list", permission.Pods, namespace); err != nil || missing != nil {
 		if err == nil {
 			err = errors.New(missing.String())
 		}
@@ -114,105 +109,58 @@ func leaderOf(ctx context.Context, reader client.Reader, namespace string) strin
 }
 
 // tunnel connects to a manager through port-forwards. It finds the manager again after a connection
-// has ended.
+// has failed.
 type tunnel struct {
-	config    *rest.Config
+	remote    *remote.Client
 	reader    client.Reader
 	namespace string
 
-	mu         sync.Mutex
-	connection httpstream.Connection
-	target     target
-	requests   int
+	mu      sync.Mutex
+	session *remote.Session
+	target  target
 }
 
-// dial opens a stream to the manager. It has the form that http.Transport requires.
-func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.connection == nil || isClosed(t.connection) {
-		if err := t.connect(ctx); err != nil {
-			return nil, err
-		}
-	}
-	conn, err := t.open()
+// dial connects to the manager. It has the form that http.Transport requires.
+func (t *tunnel) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	session, found, err := t.open(ctx)
 	if err != nil {
-		_ = t.connection.Close()
-		t.connection = nil
-		return nil, fmt.Errorf("forward port %d of pod %s: %w", t.target.port, t.target.pod, err)
+		return nil, err
+	}
+	conn, err := session.DialContext(ctx, network, net.JoinHostPort(found.pod.Name, strconv.Itoa(int(found.port))))
+	if err != nil {
+		return nil, fmt.Errorf("forward a port of pod %s: %w", found.pod, err)
 	}
 	return conn, nil
 }
 
-func isClosed(connection httpstream.Connection) bool {
-	select {
-	case <-connection.CloseChan():
-		return true
-	default:
-		return false
-	}
-}
-
-// connect connects to a manager, by WebSocket, or by SPDY with older API servers.
-func (t *tunnel) connect(ctx context.Context) error {
-	found, err := findManager(ctx, t.reader, t.namespace)
-	if err != nil {
-		return err
-	}
-	base, _, err := rest.DefaultServerUrlFor(t.config)
-	if err != nil {
-		return fmt.Errorf("forward a port: %w", err)
-	}
-	address := base.JoinPath("api", "v1", "namespaces", found.pod.Namespace, "pods", found.pod.Name, "portforward")
-	primary, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, t.config)
-	if err != nil {
-		return fmt.Errorf("forward a port: %w", err)
-	}
-	transport, upgrader, err := spdy.RoundTripperFor(t.config)
-	if err != nil {
-		return fmt.Errorf("forward a port: %w", err)
-	}
-	secondary := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
-	dialer := portforward.NewFallbackDialerForStreaming(primary, secondary, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
-	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
-	if err != nil {
-		return fmt.Errorf("forward a port of pod %s: %w", found.pod, err)
-	}
-	t.connection, t.target = connection, found
-	return nil
-}
-
-// open opens the streams of one forwarded connection.
-func (t *tunnel) open() (net.Conn, error) {
-	t.requests++
-	headers := http.Header{}
-	headers.Set(corev1.StreamType, corev1.StreamTypeError)
-	headers.Set(corev1.PortHeader, strconv.Itoa(int(t.target.port)))
-	headers.Set(corev1.PortForwardRequestIDHeader, strconv.Itoa(t.requests))
-	failed, err := t.connection.CreateStream(headers)
-	if err != nil {
-		return nil, fmt.Errorf("create a stream: %w", err)
-	}
-	// Nothing is written to it.
-	_ = failed.Close()
-	headers.Set(corev1.StreamType, corev1.StreamTypeData)
-	data, err := t.connection.CreateStream(headers)
-	if err != nil {
-		t.connection.RemoveStreams(failed)
-		return nil, fmt.Errorf("create a stream: %w", err)
-	}
-	c := &forwarded{Stream: data, remove: func() { t.remove(failed, data) }, address: t.target}
-	go c.watch(failed)
-	return c, nil
-}
-
-func (t *tunnel) remove(streams ...httpstream.Stream) {
+// open returns the session with a manager. It opens another one if the session is not usable.
+func (t *tunnel) open(ctx context.Context) (*remote.Session, target, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.connection != nil {
-		t.connection.RemoveStreams(streams...)
+	if t.session != nil && t.session.Usable() {
+		return t.session, t.target, nil
+	}
+	t.end()
+	found, err := findManager(ctx, t.reader, t.namespace)
+	if err != nil {
+		return nil, found, err
+	}
+	session, err := t.remote.Forward(ctx, found.pod)
+	if denied := (*remote.DeniedError)(nil); errors.As(err, &denied) {
+		err = fmt.Errorf("%s; %s", denied.Missing, denied.Missing.Fix())
+	}
+	if err != nil {
+		return nil, found, fmt.Errorf("forward a port: %w", err)
+	}
+	t.session, t.target = session, found
+	return session, found, nil
+}
+
+// end requires the lock.
+func (t *tunnel) end() {
+	if t.session != nil {
+		t.session.Close()
+		t.session = nil
 	}
 }
 
@@ -220,45 +168,5 @@ func (t *tunnel) remove(streams ...httpstream.Stream) {
 func (t *tunnel) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.connection != nil {
-		_ = t.connection.Close()
-	}
+	t.end()
 }
-
-// forwarded is a forwarded connection.
-type forwarded struct {
-	httpstream.Stream
-	remove  func()
-	address target
-	once    sync.Once
-}
-
-// watch ends the connection when the node reports that it cannot forward it.
-func (c *forwarded) watch(failed io.Reader) {
-	if message, err := io.ReadAll(failed); err != nil || len(message) > 0 {
-		_ = c.Close()
-	}
-}
-
-// Close ends the connection.
-func (c *forwarded) Close() error {
-	c.once.Do(func() {
-		_ = c.Reset()
-		c.remove()
-	})
-	return nil
-}
-
-// Network and String describe the address of the manager.
-func (a target) Network() string { return "portforward" }
-func (a target) String() string  { return fmt.Sprintf("%s:%d", a.pod, a.port) }
-
-// LocalAddr and RemoteAddr return the address of the manager.
-func (c *forwarded) LocalAddr() net.Addr  { return c.address }
-func (c *forwarded) RemoteAddr() net.Addr { return c.address }
-
-// SetDeadline, SetReadDeadline and SetWriteDeadline do nothing: streams have no deadlines, and the
-// transport of package http closes connections instead.
-func (c *forwarded) SetDeadline(time.Time) error      { return nil }
-func (c *forwarded) SetReadDeadline(time.Time) error  { return nil }
-func (c *forwarded) SetWriteDeadline(time.Time) error { return nil }

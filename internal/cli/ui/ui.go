@@ -143,7 +143,7 @@ func (o *Options) Run(ctx context.Context) error {
 // handler returns what serves the page, and what ends its streams.
 func (o *Options) handler(ctx context.Context, connection cluster.Connection) (http.Handler, func(), error) {
 	if o.Mode != modeDirect {
-		r, err := newRelay(ctx, connection, o.SeamarkNamespace)
+		r, err := newRelay(ctx, connection, o.SeamarkNamespace, o.Version)
 		switch {
 		case err == nil:
 			return r, r.tunnel.close, nil

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,12 @@ type Informers struct {
 	// Nodes, Plans and Reports are nil if these may not be read. Then states come from the marks of
 	// the pods.
 	Nodes, Plans, Reports Informer
+}
+
+// all returns the informers that are not nil.
+func (i *Informers) all() []Informer {
+	all := []Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.Reports}
+	return slices.DeleteFunc(all, func(informer Informer) bool { return informer == nil })
 }
 
 // InformersOf returns the informers of a cache. Nodes, plans and reports are among them only if full
@@ -82,21 +89,12 @@ type Source struct {
 // it.
 func New(informers Informers, options view.Options, now func() time.Time) (*Source, error) {
 	s := &Source{informers: informers, options: options, now: now, followers: map[*follower]struct{}{}}
-	for _, each := range []struct {
-		informer Informer
-		note     func(*follower, any)
-	}{
-		{informers.Pods, (*follower).notePod}, {informers.Markers, (*follower).noteMarker},
-		{informers.Nodes, (*follower).noteNode}, {informers.Plans, (*follower).noteNode}, {informers.Reports, (*follower).noteReport},
-	} {
-		if each.informer == nil {
-			continue
-		}
-		registration, err := each.informer.AddEventHandler(s.handler(each.note))
+	for _, informer := range informers.all() {
+		registration, err := informer.AddEventHandler(s.handler())
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("watch for the web page: %w", err), s.Close())
 		}
-		s.remove = append(s.remove, func() error { return each.informer.RemoveEventHandler(registration) })
+		s.remove = append(s.remove, func() error { return informer.RemoveEventHandler(registration) })
 	}
 	return s, nil
 }
@@ -111,7 +109,7 @@ func (s *Source) Close() error {
 }
 
 // handler returns an event handler that tells all followers about an object.
-func (s *Source) handler(note func(*follower, any)) toolscache.ResourceEventHandlerFuncs {
+func (s *Source) handler() toolscache.ResourceEventHandlerFuncs {
 	all := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
@@ -119,7 +117,7 @@ func (s *Source) handler(note func(*follower, any)) toolscache.ResourceEventHand
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for f := range s.followers {
-			note(f, object)
+			f.note(object)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -147,8 +145,8 @@ func (s *Source) Open(ctx context.Context, scope ui.Scope) (ui.View, error) {
 
 // await waits until the caches are filled.
 func (s *Source) await(ctx context.Context) error {
-	for _, informer := range []Informer{s.informers.Pods, s.informers.Markers, s.informers.Nodes, s.informers.Plans, s.informers.Reports} {
-		if informer != nil && !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	for _, informer := range s.informers.all() {
+		if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
 		}
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
-// stalePods returns the pods of the namespace that must be computed again, or of all namespaces if
-// it is empty, and the keys of those that do not exist any more.
-func (s *Source) stalePods(stale stale, namespace string) (pods []*corev1.Pod, missing []string, err error) {
+// pods returns the pods of the namespace that are stale, or all of them, and the keys of those that do
+// not exist any more. Without a namespace, it returns those of all namespaces.
+func (s *Source) pods(stale probestate.Stale, all bool, namespace string) (pods []*corev1.Pod, missing []string, err error) {
 	indexer := s.informers.Pods.GetIndexer()
-	if stale.all {
+	if all {
 		pods, err = inNamespace[*corev1.Pod](indexer, namespace)
 		return pods, nil, err
 	}
@@ -37,17 +37,17 @@ func (s *Source) stalePods(stale stale, namespace string) (pods []*corev1.Pod, m
 		}
 		return err
 	}
-	for of := range stale.namespaces {
+	for of := range stale.Namespaces {
 		if err := add(inNamespace[*corev1.Pod](indexer, of)); err != nil {
 			return nil, nil, err
 		}
 	}
-	for node := range stale.nodes {
+	for node := range stale.Nodes {
 		if err := add(byIndex[*corev1.Pod](indexer, gather.PodNodeIndex, gather.NodeKey(node))); err != nil {
 			return nil, nil, err
 		}
 	}
-	for key := range stale.pods {
+	for key := range stale.Pods {
 		object, exists, err := indexer.GetByKey(key.String())
 		pod, isPod := object.(*corev1.Pod)
 		switch {

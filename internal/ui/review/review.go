@@ -21,8 +21,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/ui"
 )
 
@@ -125,32 +124,12 @@ func (g *Guard) user(ctx context.Context, token string) (*user, error) {
 	return u, nil
 }
 
-// resource is a resource of the API server.
-type resource struct{ group, name string }
-
-func (r resource) String() string {
-	if r.group == "" {
-		return r.name
-	}
-	return r.name + "." + r.group
-}
-
-// required are the resources without which nothing can be shown.
-func required() []resource {
-	return []resource{{"", "pods"}, {v1alpha1.GroupName, "podprobemarkers"}}
-}
-
-// reports are the resources from which the full state is computed.
-func reports() []resource {
-	return []resource{{"", "nodes"}, {v1alpha1.GroupName, "nodepodprobes"}, {seamarkv1alpha1.GroupName, "probereports"}}
-}
-
 // access returns what the user may read.
 func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (ui.Access, error) {
 	group, groupContext := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	var refused, everywhere, full, noEvents *question
-	ask := func(target **question, namespace string, verbs []string, resources ...resource) {
+	ask := func(target **question, namespace string, verbs []string, resources ...permission.Resource) {
 		group.Go(func() error {
 			first, err := g.firstDenied(groupContext, u, namespace, verbs, resources)
 			*target = first
@@ -158,33 +137,33 @@ func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (u
 		})
 	}
 	both := []string{"list", "watch"}
-	ask(&refused, namespace, both, required()...)
+	ask(&refused, namespace, both, permission.Required()...)
 	if namespace != "" {
-		ask(&everywhere, "", both, required()...)
+		ask(&everywhere, "", both, permission.Required()...)
 	}
-	ask(&full, "", both, reports()...)
-	ask(&noEvents, namespace, both[:1], resource{"", "events"})
+	ask(&full, "", both, permission.States()...)
+	ask(&noEvents, namespace, both[:1], permission.Events)
 	if err := group.Wait(); err != nil {
 		return ui.Access{}, err
 	}
 	if refused != nil {
-		return ui.Access{}, &ui.Refusal{Status: http.StatusForbidden, Message: refused.text(u.info.Username) + refused.fix(u.info.Username)}
+		return ui.Access{}, &ui.Refusal{Status: http.StatusForbidden, Message: refusal(refused.Missing, u.info.Username)}
 	}
 	access := ui.Access{User: u.info.Username, Full: full == nil, Events: g.events(token)}
 	if everywhere != nil {
 		access.Namespaces = []string{namespace}
 	}
 	if noEvents != nil {
-		access.NoEvents = fmt.Errorf("%s, so only the last change is known", noEvents.text(u.info.Username))
+		access.NoEvents = fmt.Errorf("user %q has %s, so only the last change is known", u.info.Username, noEvents)
 	}
 	return access, nil
 }
 
 // firstDenied returns the first verb and resource that the user may not use, or nil.
-func (g *Guard) firstDenied(ctx context.Context, u *user, namespace string, verbs []string, resources []resource) (*question, error) {
+func (g *Guard) firstDenied(ctx context.Context, u *user, namespace string, verbs []string, resources []permission.Resource) (*question, error) {
 	for _, r := range resources {
 		for _, verb := range verbs {
-			q := question{user: u.key, namespace: namespace, verb: verb, resource: r}
+			q := question{u.key, permission.Missing{Resource: r, Verb: verb, Namespace: namespace}}
 			allowed, err := g.ask(ctx, u, q)
 			if err != nil {
 				return nil, err
@@ -197,27 +176,19 @@ func (g *Guard) firstDenied(ctx context.Context, u *user, namespace string, verb
 	return nil, nil //nolint:nilnil // nothing is denied
 }
 
-// question is what a SubjectAccessReview asks.
+// question is what a SubjectAccessReview asks: whether a user lacks a permission.
 type question struct {
-	user            hash
-	namespace, verb string
-	resource        resource
+	user hash
+	permission.Missing
 }
 
-func (q *question) text(user string) string {
-	where := "in all namespaces"
-	if q.namespace != "" {
-		where = "in namespace " + q.namespace
+// refusal says what the user lacks and how to get it.
+func refusal(missing permission.Missing, user string) string {
+	choose := ""
+	if missing.Namespace == "" {
+		choose = "choose a namespace, or "
 	}
-	return fmt.Sprintf("user %q has no permission to %s %s %s", user, q.verb, q.resource, where)
-}
-
-// fix returns how to get the permission.
-func (q *question) fix(user string) string {
-	if q.namespace == "" {
-		return fmt.Sprintf("; choose a namespace, or ask for: kubectl create clusterrolebinding seamark-view --clusterrole=view --user=%s", user)
-	}
-	return fmt.Sprintf("; ask for: kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=%s", q.namespace, user)
+	return fmt.Sprintf("user %q has %s; %sask for: %s", user, missing, choose, missing.Grant(user))
 }
 
 // ask returns whether the user may do what the question asks.
@@ -226,9 +197,10 @@ func (g *Guard) ask(ctx context.Context, u *user, q question) (bool, error) {
 		allowed, _ := kept.(bool)
 		return allowed, nil
 	}
+	asked := q.Resource.GroupResource()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: u.info.Username, UID: u.info.UID, Groups: u.info.Groups, Extra: map[string]authorizationv1.ExtraValue{},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: q.namespace, Verb: q.verb, Group: q.resource.group, Resource: q.resource.name},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: q.Namespace, Verb: q.Verb, Group: asked.Group, Resource: asked.Resource},
 	}}
 	for name, values := range u.info.Extra {
 		review.Spec.Extra[name] = authorizationv1.ExtraValue(values)

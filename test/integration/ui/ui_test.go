@@ -55,7 +55,7 @@ func TestManagerServesWhatUsersMayRead(t *testing.T) {
 		for path, want := range map[string]string{
 			"/api/v1/session?namespace=" + w.first: `user "` + user + `" has no permission to list pods in namespace ` + w.first +
 				"; ask for: kubectl create rolebinding seamark-view -n " + w.first + " --clusterrole=view --user=" + user,
-			"/api/v1/stream": `user "` + user + `" has no permission to list pods in all namespaces; choose a namespace, or ask for: ` +
+			"/api/v1/stream": `user "` + user + `" has no permission to list pods in the cluster; choose a namespace, or ask for: ` +
 				"kubectl create clusterrolebinding seamark-view --clusterrole=view --user=" + user,
 			"/api/v1/timeline?pod=game-0&since=1h&namespace=" + w.second: `user "` + user + `" has no permission to list pods in namespace ` + w.second,
 		} {

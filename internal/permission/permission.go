@@ -1,0 +1,102 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package permission names the resources that clients of Seamark read, and says which permission a
+// user lacks and how to get it.
+package permission
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// Resource is a resource, with its group if it has one, as kubectl names it.
+type Resource string
+
+// The resources that are read.
+const (
+	Pods    Resource = "pods"
+	Events  Resource = "events"
+	Nodes   Resource = "nodes"
+	Markers Resource = "podprobemarkers." + v1alpha1.GroupName
+	Plans   Resource = "nodepodprobes." + v1alpha1.GroupName
+	Reports Resource = "probereports." + seamarkv1alpha1.GroupName
+)
+
+// The resources that probes which run through the API server create.
+const (
+	Exec        Resource = "pods/exec"
+	PortForward Resource = "pods/portforward"
+)
+
+// Required returns the resources without which no pod can be shown.
+func Required() []Resource { return []Resource{Pods, Markers} }
+
+// States returns the resources that states are computed from. Without them, states come from the
+// marks of pods.
+func States() []Resource { return []Resource{Nodes, Plans, Reports} }
+
+// GroupResource returns the group and the name.
+func (r Resource) GroupResource() schema.GroupResource { return schema.ParseGroupResource(string(r)) }
+
+// Missing is a resource that could not be used, although the cluster answered.
+type Missing struct {
+	// Resource is what could not be used.
+	Resource Resource
+	// Verb is the permission that is missing, such as list. It is empty if the resource is not
+	// installed.
+	Verb string
+	// Namespace is where the permission is missing. It is empty for the whole cluster.
+	Namespace string
+}
+
+// String describes what is missing.
+func (m Missing) String() string {
+	if m.Verb == "" {
+		return fmt.Sprintf("resource %s is not installed in the cluster", m.Resource)
+	}
+	return fmt.Sprintf("no permission to %s %s in %s", m.Verb, m.Resource, Scope(m.Namespace))
+}
+
+// Fix returns how the user gets what is missing.
+func (m Missing) Fix() string {
+	switch {
+	case m.Verb == "":
+		return "install Seamark in the cluster"
+	case m.Namespace == "" && m.isRequired():
+		return "use a namespace that you have access to (-n), or ask for: " + m.Grant("YOU")
+	default:
+		return "ask for: " + m.Grant("YOU")
+	}
+}
+
+// Grant returns the command by which an administrator grants the permission to a user.
+func (m Missing) Grant(user string) string {
+	switch {
+	case m.Resource == Exec || m.Resource == PortForward:
+		resources := strings.Join([]string{string(Exec), string(PortForward)}, ",")
+		return fmt.Sprintf("kubectl create role seamark-test -n %[1]s --verb=get,create --resource=%[2]s; "+
+			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=%[3]s", m.Namespace, resources, user)
+	case m.Namespace != "":
+		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=%s", m.Namespace, user)
+	case m.isRequired():
+		return fmt.Sprintf("kubectl create clusterrolebinding seamark-view --clusterrole=view --user=%s", user)
+	default:
+		return fmt.Sprintf("kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=%s", user)
+	}
+}
+
+func (m Missing) isRequired() bool { return m.Resource == Pods || m.Resource == Markers }
+
+// Scope names a namespace, or the cluster if it is empty.
+func Scope(namespace string) string {
+	if namespace == "" {
+		return "the cluster"
+	}
+	return "namespace " + namespace
+}

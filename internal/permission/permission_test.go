@@ -1,0 +1,59 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package permission_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/internal/permission"
+)
+
+func TestMissing(t *testing.T) {
+	for text, test := range map[string]struct {
+		missing permission.Missing
+		fix     string
+	}{
+		"resource probereports.seamark.dev is not installed in the cluster": {
+			permission.Missing{Resource: permission.Reports}, "install Seamark in the cluster",
+		},
+		"no permission to list pods in namespace games": {
+			permission.Missing{Resource: permission.Pods, Verb: "list", Namespace: "games"},
+			"ask for: kubectl create rolebinding seamark-view -n games --clusterrole=view --user=YOU",
+		},
+		"no permission to watch podprobemarkers.apps.kruise.io in the cluster": {
+			permission.Missing{Resource: permission.Markers, Verb: "watch"},
+			"use a namespace that you have access to (-n), or ask for: kubectl create clusterrolebinding seamark-view --clusterrole=view --user=YOU",
+		},
+		"no permission to get nodes in the cluster": {
+			permission.Missing{Resource: permission.Nodes, Verb: "get"},
+			"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU",
+		},
+		"no permission to create pods/exec in namespace games": {
+			permission.Missing{Resource: permission.Exec, Verb: "create", Namespace: "games"},
+			"ask for: kubectl create role seamark-test -n games --verb=get,create --resource=pods/exec,pods/portforward; " +
+				"kubectl create rolebinding seamark-test -n games --role=seamark-test --user=YOU",
+		},
+	} {
+		if got := test.missing.String(); got != text {
+			t.Errorf("String() = %q, want %q", got, text)
+		}
+		if got := test.missing.Fix(); got != test.fix {
+			t.Errorf("Fix() of %q = %q, want %q", text, got, test.fix)
+		}
+	}
+}
+
+func TestGroupResource(t *testing.T) {
+	for resource, want := range map[permission.Resource]schema.GroupResource{
+		permission.Pods:    {Resource: "pods"},
+		permission.Markers: {Group: "apps.kruise.io", Resource: "podprobemarkers"},
+		permission.Reports: {Group: "seamark.dev", Resource: "probereports"},
+	} {
+		if got := resource.GroupResource(); got != want {
+			t.Errorf("GroupResource() of %s = %v, want %v", resource, got, want)
+		}
+	}
+}
