@@ -69,8 +69,9 @@ func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
 	s.roll("good", answers, "upgrade", release, "charts/seamark", "--reset-then-reuse-values",
 		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
 		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade",
-		"--set", "policies.markerAuthor.enforcement=Deny")
+		"--set", "policies.markerAuthor.enforcement=Deny", "--set", "ui.enabled=true")
 	s.rejectAuthor()
+	s.servePage()
 	s.roll("bad", answers, "rollback", release)
 }
 
