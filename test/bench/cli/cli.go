@@ -27,27 +27,39 @@ const (
 	floorName          = "`kubectl get pods -A -o json`"
 )
 
-// Measures returns the measure. Both commands use the same cluster, which takes a minute to fill.
+// Measures returns the measure. All commands use the same cluster, which takes a minute to fill.
 func Measures() []harness.Measure {
 	return []harness.Measure{{Name: "cli/commands", Rows: rows(), Run: run}}
 }
 
-// commands are the measured commands: arguments of seamark.
+// page is the command that serves a page until it is stopped.
+const page = "ui"
+
+// commands are the commands that print and end: arguments of seamark.
 func commands() []string { return []string{"get", "top"} }
+
+// measured are all commands in the order of the rows.
+func measured() []string { return append(commands(), page) }
 
 func rows() []string {
 	var names []string
-	for _, command := range commands() {
+	for _, command := range measured() {
 		names = append(names, timeRow(command), memoryRow(command))
 	}
 	return names
 }
 
 func timeRow(command string) string {
+	if command == page {
+		return fmt.Sprintf("`seamark %s -A`, 10,000 pods: time until the page has all pods", command)
+	}
 	return fmt.Sprintf("`seamark %s -A`, 10,000 pods: time", command)
 }
 
 func memoryRow(command string) string {
+	if command == page {
+		return fmt.Sprintf("`seamark %s -A`, 10,000 pods: peak memory (RSS) until the page has all pods", command)
+	}
 	return fmt.Sprintf("`seamark %s -A`, 10,000 pods: peak memory (RSS)", command)
 }
 
@@ -88,7 +100,8 @@ func run(ctx context.Context, r *harness.Run) (harness.Output, error) {
 		}
 	}
 	out := c.output()
-	out.Notes = []string{fmt.Sprintf("%d runs of each command, in turns, as programs with a table to a file. Each pod has %d probes and one "+
+	out.Notes = []string{fmt.Sprintf("%d runs of each command, in turns, as programs with a table to a file; `seamark ui` until "+
+		"its stream has sent all pods to one client. Each pod has %d probes and one "+
 		"event. The values are means.", len(c.all["top"]), fill.ProbesPerPod)}
 	return out, nil
 }
@@ -133,7 +146,10 @@ func (c *costs) round(ctx context.Context, seamark, kubectl string, pods int) er
 	if lines, want := bytes.Count(text, []byte("\n")), pods*fill.ProbesPerPod+1; lines != want {
 		return fmt.Errorf("seamark get has printed %d lines, want %d", lines, want)
 	}
-	return nil
+	// The page of a manager is another program.
+	one, err := measurePage(ctx, pods, seamark, append([]string{page, "--mode=direct"}, c.flags...)...)
+	c.all[page] = append(c.all[page], one)
+	return err
 }
 
 func (c *costs) add(ctx context.Context, name, program string, args ...string) error {
@@ -151,7 +167,7 @@ func (c *costs) output() harness.Output {
 	var out harness.Output
 	floorSeconds, _ := mean(c.all[floorName], seconds)
 	floorMiB, _ := mean(c.all[floorName], peak)
-	for _, command := range commands() {
+	for _, command := range measured() {
 		elapsed, noise := mean(c.all[command], seconds)
 		memory, memoryNoise := mean(c.all[command], peak)
 		out.Results = append(out.Results,
