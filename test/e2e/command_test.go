@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,22 +153,30 @@ func (s *suite) runTest(marker *appsv1alpha1.PodProbeMarker, args ...string) (it
 	return list.Items, code
 }
 
-// versions returns the versions of the pods and markers of the namespace.
+// versions returns what distinguishes the versions of the pods and markers of the namespace. The kubelet
+// may write the status of a pod at any time, so a pod has the writers and the marks instead of a version.
 func (s *suite) versions() map[string]string {
 	s.Helper()
 	versions := map[string]string{}
-	for _, list := range []ctrl.ObjectList{&corev1.PodList{}, &appsv1alpha1.PodProbeMarkerList{}} {
-		cluster.Must(s, s.Client.List(s.Context(), list, ctrl.InNamespace(s.Namespace)))
-		switch list := list.(type) {
-		case *corev1.PodList:
-			for i := range list.Items {
-				versions["pod "+list.Items[i].Name] = list.Items[i].ResourceVersion
-			}
-		case *appsv1alpha1.PodProbeMarkerList:
-			for i := range list.Items {
-				versions["marker "+list.Items[i].Name] = list.Items[i].ResourceVersion
-			}
+	var pods corev1.PodList
+	cluster.Must(s, s.Client.List(s.Context(), &pods, ctrl.InNamespace(s.Namespace)))
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		var writers, conditions []string
+		for _, each := range pod.ManagedFields {
+			writers = append(writers, each.Manager+" "+each.Subresource)
 		}
+		for _, each := range pod.Status.Conditions {
+			conditions = append(conditions, string(each.Type))
+		}
+		slices.Sort(writers)
+		slices.Sort(conditions)
+		versions["pod "+pod.Name] = fmt.Sprintf("%d %v %v %q %q", pod.Generation, pod.Labels, pod.Annotations, conditions, writers)
+	}
+	var markers appsv1alpha1.PodProbeMarkerList
+	cluster.Must(s, s.Client.List(s.Context(), &markers, ctrl.InNamespace(s.Namespace)))
+	for i := range markers.Items {
+		versions["marker "+markers.Items[i].Name] = markers.Items[i].ResourceVersion
 	}
 	return versions
 }
