@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,12 +36,16 @@ func listKind(resource permission.Resource) metav1.TypeMeta {
 // that it returns has no objects, only what is missing.
 func Try(ctx context.Context, reader client.Reader, namespace string, resources ...permission.Resource) (*Snapshot, error) {
 	var m missing
+	group, groupContext := errgroup.WithContext(ctx)
 	for _, resource := range resources {
-		list := &metav1.PartialObjectMetadataList{TypeMeta: listKind(resource)}
-		err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
-		if err := m.note(err, "list", resource, namespace); err != nil {
-			return nil, err
-		}
+		group.Go(func() error {
+			list := &metav1.PartialObjectMetadataList{TypeMeta: listKind(resource)}
+			err := reader.List(groupContext, list, client.InNamespace(namespace), client.Limit(1))
+			return m.note(err, "list", resource, namespace)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	s := &Snapshot{}
 	s.SetMissing(m.found)

@@ -34,6 +34,8 @@ type Informer interface {
 	cache.Informer
 	// GetIndexer returns the objects.
 	GetIndexer() toolscache.Indexer
+	// HasSyncedChecker is done when the informer has all objects.
+	HasSyncedChecker() toolscache.DoneChecker
 }
 
 // Informers are those of the objects that rows depend on. Pods must be indexed by
@@ -145,10 +147,12 @@ func (s *Source) Open(ctx context.Context, scope ui.Scope) (ui.View, error) {
 
 // await waits until the caches are filled.
 func (s *Source) await(ctx context.Context) error {
+	var filled []toolscache.DoneChecker
 	for _, informer := range s.informers.all() {
-		if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
-		}
+		filled = append(filled, informer.HasSyncedChecker())
+	}
+	if !toolscache.WaitFor(ctx, "", filled...) {
+		return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
 	}
 	return nil
 }

@@ -57,7 +57,19 @@ func (i *informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistratio
 }
 
 func (i *informer) GetIndexer() toolscache.Indexer { return i.indexer }
-func (i *informer) HasSynced() bool                { return true }
+
+func (i *informer) HasSyncedChecker() toolscache.DoneChecker { return filled{} }
+
+// filled is done.
+type filled struct{}
+
+func (filled) Name() string { return "" }
+
+func (filled) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
 
 func (i *informer) set(t *testing.T, object client.Object) {
 	t.Helper()
