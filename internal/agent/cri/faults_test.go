@@ -130,9 +130,9 @@ func TestTrackerIsolatesUndescribedContainer(t *testing.T) {
 
 				api := runtime.Create(probeid.ContainerKey{PodUID: "u2", Name: "api"}, 0)
 				runtime.Run(api, startedAt())
-				r.expect("u2/api c2 running since 1700000000")
+				r.reach("u2/api", "c2 running since 1700000000")
 				runtime.Exit(api, 3, "Error")
-				r.expect("u2/api c2 not running: exited with code 3")
+				r.reach("u2/api", "c2 not running: exited with code 3")
 
 				runtime.OnCall(nil)
 				if name == "hangs" {

@@ -84,6 +84,26 @@ func (r recorder) expect(want ...string) {
 	}
 }
 
+// reach waits for a callback. It skips those that the container is unknown, which is right if the
+// runtime did not describe it in time.
+func (r recorder) reach(container, state string) {
+	r.t.Helper()
+	for {
+		select {
+		case call := <-r.calls:
+			switch call {
+			case container + " " + state:
+				return
+			case container + " unknown":
+			default:
+				r.t.Fatalf("callback %q, want %q", call, container+" "+state)
+			}
+		case <-time.After(patience):
+			r.t.Fatalf("no callback %q", container+" "+state)
+		}
+	}
+}
+
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
