@@ -17,7 +17,9 @@ type timing struct {
 	// lag is how long a replica that was not the primary needs to catch up.
 	lag time.Duration
 	// settle is how long a successor is announced before it becomes the primary, and for how long
-	// the primary must not have changed when a starting replica becomes ready.
+	// the primary must not have changed when a starting replica becomes ready. It does not become
+	// ready between the announcement and the change: the next pod would be updated while the labels
+	// change.
 	settle time.Duration
 	// lease is the time after which a primary that does not renew the record is replaced.
 	lease time.Duration
@@ -67,9 +69,15 @@ func (s *state) observe(r record, now time.Time) {
 		s.seenAt = now
 	}
 	s.seen = r
-	if s.behind(now) == 0 && r.holder != "" && now.Sub(r.since) >= s.timing.settle {
+	if s.behind(now) == 0 && r.holder != "" && now.Sub(r.since) >= s.timing.settle && !s.awaitsSuccessor(now) {
 		s.joined = true
 	}
+}
+
+// awaitsSuccessor reports whether the role is about to move to another replica. A successor that does
+// not come is not waited for.
+func (s *state) awaitsSuccessor(now time.Time) bool {
+	return s.seen.successor != "" && !s.isSuccessor() && now.Sub(s.announcedAt) <= 4*s.timing.lease
 }
 
 // behind returns how long the replica still needs to catch up.
