@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/workload"
 )
 
 // leaseDuration is that of a lease without a duration, and grace how much later than a lease ends
@@ -217,7 +218,7 @@ func (e *explainer) agent() {
 	case agent == nil:
 		e.problem(title, "the node has no agent: check the nodeSelector and the tolerations of the DaemonSet",
 			e.system("describe daemonset -l app.kubernetes.io/component=agent"))
-	case !isReady(agent):
+	case !workload.Ready(agent):
 		next := e.agentLogs()
 		if !plan.HasRun(agent) {
 			next = e.system("describe pod %s", agent.Name)
@@ -231,12 +232,6 @@ func (e *explainer) agent() {
 	if last := before - 1; last >= 0 && len(e.planned) > 0 && e.steps[last].Verdict == Problem && e.steps[last].Next == e.agentLogs() {
 		e.steps[last].Verdict, e.steps[last].Next = Waiting, e.again()
 	}
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // waiting returns a line for each container of the pod that waits.

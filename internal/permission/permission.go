@@ -7,6 +7,7 @@ package permission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,7 +92,7 @@ func (m Missing) Grant(user string) string {
 	}
 }
 
-func (m Missing) isRequired() bool { return m.Resource == Pods || m.Resource == Markers }
+func (m Missing) isRequired() bool { return slices.Contains(Required(), m.Resource) }
 
 // Scope names a namespace, or the cluster if it is empty.
 func Scope(namespace string) string {

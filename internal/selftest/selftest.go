@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
 )
 
 const (
@@ -138,10 +139,8 @@ func (t *test) say(format string, args ...any) {
 }
 
 func running(pod *corev1.Pod) error {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if workload.Ready(pod) {
+		return nil
 	}
 	return fmt.Errorf("it is %s: %s", pod.Status.Phase, reasons(pod))
 }

@@ -5,29 +5,24 @@
 package uipage
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/test/uistream"
 )
 
 // Page is a running `seamark ui`.
 type Page struct {
 	testing.TB
-	// Client has the cookie of the page.
-	Client *http.Client
-	// Base is the URL without a slash at the end.
-	Base string
+	*uistream.Visitor
 	// Errors is what the command printed on standard error before the URL.
 	Errors *bytes.Buffer
 }
@@ -35,11 +30,7 @@ type Page struct {
 // Serve runs `seamark ui` with the arguments until the test ends, and opens the page.
 func Serve(tb testing.TB, args ...string) *Page {
 	tb.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &Page{TB: tb, Client: &http.Client{Transport: &http.Transport{}, Jar: jar}, Errors: &bytes.Buffer{}}
+	p := &Page{TB: tb, Errors: &bytes.Buffer{}}
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: p.Errors}, "seamark", "test")
@@ -50,22 +41,20 @@ func Serve(tb testing.TB, args ...string) *Page {
 		_ = writer.Close()
 		done <- err
 	}()
-	line, err := bufio.NewReader(reader).ReadString('\n')
+	visitor, err := uistream.Visit(tb.Context(), reader)
 	tb.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			tb.Errorf("seamark ui: %v", err)
 		}
-		p.Client.CloseIdleConnections()
+		if visitor != nil {
+			visitor.Client.CloseIdleConnections()
+		}
 	})
 	if err != nil {
-		tb.Fatalf("the command printed no URL: %v; %s", err, p.Errors)
+		tb.Fatalf("open the page: %v; %s", err, p.Errors)
 	}
-	address := strings.TrimSpace(line)
-	p.Base, _, _ = strings.Cut(address, "/?")
-	if status, body := p.Get(strings.TrimPrefix(address, p.Base)); status != http.StatusOK || !strings.Contains(body, "<title>Seamark</title>") {
-		tb.Fatalf("page: status %d: %s", status, body)
-	}
+	p.Visitor = visitor
 	return p
 }
 
@@ -77,24 +66,6 @@ func (p *Page) Get(path string) (status int, body string) {
 		p.Fatal(err)
 	}
 	return status, body
-}
-
-// Try requests a path.
-func (p *Page) Try(ctx context.Context, path string) (status int, body string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Base+path, http.NoBody)
-	if err != nil {
-		return 0, "", fmt.Errorf("request %s: %w", path, err)
-	}
-	response, err := p.Client.Do(request)
-	if err != nil {
-		return 0, "", fmt.Errorf("request %s: %w", path, err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, "", fmt.Errorf("read the answer to %s: %w", path, err)
-	}
-	return response.StatusCode, string(text), nil
 }
 
 // Read returns the JSON of a path.

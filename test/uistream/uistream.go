@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uistream reads the stream of the web page in tests.
+// Package uistream opens the web page and reads its stream in tests.
 package uistream
 
 import (
@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/ui/model"
@@ -26,10 +25,39 @@ type Event struct {
 	Data []byte
 }
 
-// Stream reads events.
+// Reader reads events.
+type Reader struct{ scanner *bufio.Scanner }
+
+// NewReader reads the events of the body of a response.
+func NewReader(body io.Reader) *Reader {
+	r := &Reader{scanner: bufio.NewScanner(body)}
+	r.scanner.Buffer(nil, maxEvent)
+	return r
+}
+
+// Next waits for the next event. It returns false after the end of the stream.
+func (r *Reader) Next() (Event, bool) {
+	var e Event
+	for r.scanner.Scan() {
+		line := r.scanner.Bytes()
+		name, isName := bytes.CutPrefix(line, []byte("event: "))
+		data, isData := bytes.CutPrefix(line, []byte("data: "))
+		switch {
+		case len(line) == 0 && e.Name != "":
+			return e, true
+		case isName:
+			e.Name = string(name)
+		case isData:
+			e.Data = bytes.Clone(data)
+		}
+	}
+	return e, false
+}
+
+// Stream is a Reader that follows the state which the events describe.
 type Stream struct {
-	tb      testing.TB
-	scanner *bufio.Scanner
+	tb     testing.TB
+	reader *Reader
 	// Pods are those that the events read so far have left, by key.
 	Pods map[string]model.Pod
 	// Markers are the last markers.
@@ -61,28 +89,17 @@ const maxEvent = 16 << 20
 
 // New reads the events of the body of a response.
 func New(tb testing.TB, body io.Reader) *Stream {
-	s := &Stream{tb: tb, scanner: bufio.NewScanner(body), Pods: map[string]model.Pod{}}
-	s.scanner.Buffer(nil, maxEvent)
-	return s
+	return &Stream{tb: tb, reader: NewReader(body), Pods: map[string]model.Pod{}}
 }
 
-// Next waits for the next event. It returns false after the end of the stream.
+// Next waits for the next event and applies it. It returns false after the end of the stream.
 func (s *Stream) Next() (Event, bool) {
 	s.tb.Helper()
-	var e Event
-	for s.scanner.Scan() {
-		line := s.scanner.Text()
-		switch {
-		case line == "" && e.Name != "":
-			s.apply(e)
-			return e, true
-		case strings.HasPrefix(line, "event: "):
-			e.Name = strings.TrimPrefix(line, "event: ")
-		case strings.HasPrefix(line, "data: "):
-			e.Data = bytes.Clone(s.scanner.Bytes()[len("data: "):])
-		}
+	e, ok := s.reader.Next()
+	if ok {
+		s.apply(e)
 	}
-	return e, false
+	return e, ok
 }
 
 func (s *Stream) apply(e Event) {

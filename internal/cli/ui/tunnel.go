@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/workload"
 )
 
 const (
@@ -58,7 +59,7 @@ func choose(pods []corev1.Pod, leader, namespace string) (target, error) {
 	for i := range pods {
 		pod := &pods[i]
 		// The token of the user is for the manager only.
-		if pod.Spec.ServiceAccountName != managerName || !isReady(pod) {
+		if pod.Spec.ServiceAccountName != managerName || !workload.Ready(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		ready = true
@@ -86,15 +87,6 @@ func portOf(pod *corev1.Pod) int32 {
 		}
 	}
 	return 0
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
 }
 
 // leaderOf returns the name of the leader's pod. It is empty if the lease cannot be read: all

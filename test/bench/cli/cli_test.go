@@ -71,7 +71,7 @@ func TestReadStream(t *testing.T) {
 		t.Errorf("error %v of a page with too few pods", err)
 	}
 	for tail, want := range map[string]string{
-		"": "before its state was complete: unexpected EOF", "event: end\ndata: {\"reason\":\"stop\"}\n\n": `ended: {"reason":"stop"}`,
+		"": "before its state was complete", "event: end\ndata: {\"reason\":\"stop\"}\n\n": `ended: {"reason":"stop"}`,
 	} {
 		if _, err := readStream(strings.NewReader(pods + tail)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v of an incomplete stream, want %q", err, want)

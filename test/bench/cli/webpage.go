@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,22 +11,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/ui/model"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/uistream"
 )
 
 const (
 	// maxWait is how long a page may take before the measure fails.
-	maxWait = time.Minute
-	// maxEvent is the maximum size of one event of the stream.
-	maxEvent = 16 << 20
+	maxWait  = time.Minute
 	mebibyte = 1 << 20
 )
 
@@ -68,74 +64,44 @@ func measurePage(ctx context.Context, pods int, program string, args ...string) 
 // openPage opens the page whose URL is on the output of a command, and returns the data of the
 // events of its stream that have pods. It reads the stream until its state is complete.
 func openPage(ctx context.Context, output io.Reader) (events [][]byte, err error) {
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("read the URL: %w", err)
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, fmt.Errorf("create cookies: %w", err)
-	}
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Jar: jar}
-	address := strings.TrimSpace(line)
-	body, err := open(ctx, client, address)
+	page, err := uistream.Visit(ctx, output)
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(io.Discard, body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return nil, fmt.Errorf("read the page: %w", err)
-	}
-	base, _, _ := strings.Cut(address, "/?")
-	if body, err = open(ctx, client, base+"/api/v1/stream"); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, body.Close()) }()
-	return readStream(body)
-}
-
-// open returns the body of an answer.
-func open(ctx context.Context, client *http.Client, address string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	defer page.Client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.Base+"/api/v1/stream", http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("open %q: %w", address, err)
+		return nil, fmt.Errorf("open the stream: %w", err)
 	}
-	response, err := client.Do(request)
+	response, err := page.Client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("open the page: %w", err)
+		return nil, fmt.Errorf("open the stream: %w", err)
 	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("open %s: status %s", request.URL.Path, response.Status), response.Body.Close())
+		return nil, fmt.Errorf("open the stream: status %s", response.Status)
 	}
-	return response.Body, nil
+	return readStream(response.Body)
 }
 
 // readStream returns the data of the events that have pods, up to the event that the state is
 // complete.
 func readStream(stream io.Reader) ([][]byte, error) {
-	scanner := bufio.NewScanner(stream)
-	scanner.Buffer(nil, maxEvent)
-	var events [][]byte
-	event := ""
-	for scanner.Scan() {
-		line := scanner.Bytes()
-		if name, isName := bytes.CutPrefix(line, []byte("event: ")); isName {
-			event = string(name)
-		}
-		data, isData := bytes.CutPrefix(line, []byte("data: "))
+	var pods [][]byte
+	reader := uistream.NewReader(stream)
+	for {
+		e, ok := reader.Next()
 		switch {
-		case !isData:
-		case event == "pods":
-			events = append(events, bytes.Clone(data))
-		case event == "ready":
-			return events, nil
-		case event == "end":
-			return nil, fmt.Errorf("the stream has ended: %s", data)
+		case !ok:
+			return nil, errors.New("the stream has ended before its state was complete")
+		case e.Name == "pods":
+			pods = append(pods, e.Data)
+		case e.Name == "ready":
+			return pods, nil
+		case e.Name == "end":
+			return nil, fmt.Errorf("the stream has ended: %s", e.Data)
 		}
 	}
-	return nil, fmt.Errorf("the stream has ended before its state was complete: %w", errors.Join(scanner.Err(), io.ErrUnexpectedEOF))
 }
 
 // checkPods returns an error unless the events have so many pods.
