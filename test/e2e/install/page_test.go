@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/ui/model"
@@ -40,7 +41,7 @@ func (s *suite) servePage() {
 		!strings.Contains(body, "rolebinding seamark-view -n kube-system --clusterrole=view --user="+user) {
 		s.Errorf("another namespace: status %d: %s, want %d", status, body, http.StatusForbidden)
 	}
-	leader := s.leader(s.Context())
+	leader := s.newLeader("")
 	s.Kubectl("delete", "pod", leader, "--namespace", cluster.SystemNamespace)
 	s.Eventually("another manager serves the page", func(ctx context.Context) error {
 		status, body, err := page.Try(ctx, "/api/v1/session?"+query)
@@ -54,20 +55,23 @@ func (s *suite) servePage() {
 		s.Errorf("the page of another manager has %d pods, want 2", len(next.Pods))
 	}
 	// What follows needs a leader.
-	s.Eventually("another manager is the leader", func(ctx context.Context) error {
-		if now := s.leader(ctx); now == leader {
-			return fmt.Errorf("the leader is %s", now)
+	s.newLeader(leader)
+}
+
+// newLeader waits until a manager other than the one before is the leader, and returns the name of its
+// pod. A leader that ends releases the lease, which then has no holder.
+func (s *suite) newLeader(before string) (name string) {
+	s.Helper()
+	s.Eventually("a manager is the leader", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}, lease); err != nil {
+			return err
+		}
+		if name, _, _ = strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_"); name == "" || name == before {
+			return fmt.Errorf("the leader is %q", name)
 		}
 		return nil
 	})
-}
-
-// leader returns the name of the leader's pod.
-func (s *suite) leader(ctx context.Context) string {
-	s.Helper()
-	lease := &coordinationv1.Lease{}
-	cluster.Must(s, s.Client.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-manager"}, lease))
-	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	return name
 }
 
