@@ -85,7 +85,7 @@ type CloneSetSpec struct {
 	// requirements of at most 128 values each. It is immutable: to change it, delete the set and
 	// create a new one.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
+	// +kubebuilder:validation:XValidation:rule="size(self.?matchLabels.orValue({})) > 0 || size(self.?matchExpressions.orValue([])) > 0",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable: delete the set and create a new one"
 	Selector *metav1.LabelSelector `json:"selector"`
 
@@ -159,8 +159,8 @@ type CloneSetScaleStrategy struct {
 
 // CloneSetUpdateStrategy defines how pods are updated when the template changes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.maxSurge) || !((self.maxUnavailable == 0 || self.maxUnavailable == '0%') && (self.maxSurge == 0 || self.maxSurge == '0%'))",fieldPath=".maxUnavailable",message="must not be 0 if maxSurge is 0: no pod could be updated"
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceOnly' || (self.maxSurge == 0 || self.maxSurge == '0%')",fieldPath=".maxSurge",message="must be 0 if type is InPlaceOnly: no pod is created for an update in place"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !(string(self.maxUnavailable) in ['0', '0%']) || !has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%'])",fieldPath=".maxUnavailable",message="must not be 0 if maxSurge is 0: no pod could be updated"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ReCreate') != 'InPlaceOnly' || string(self.maxSurge) in ['0', '0%']",fieldPath=".maxSurge",message="must be 0 if type is InPlaceOnly: no pod is created for an update in place"
 type CloneSetUpdateStrategy struct {
 	// type is ReCreate, InPlaceIfPossible or InPlaceOnly.
 	// +optional

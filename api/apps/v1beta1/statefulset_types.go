@@ -80,7 +80,7 @@ type StatefulSetSpec struct {
 	// requirements of at most 128 values each. It is immutable: to change it, delete the set and
 	// create a new one.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
+	// +kubebuilder:validation:XValidation:rule="size(self.?matchLabels.orValue({})) > 0 || size(self.?matchExpressions.orValue([])) > 0",message="must contain at least one label in matchLabels or one requirement in matchExpressions"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable: delete the set and create a new one"
 	Selector *metav1.LabelSelector `json:"selector"`
 
