@@ -44,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	now := r.Now()
 	plan, err := cloneset.Plan(cloneset.Input{
-		Set: set, Pods: observed.Pods, Claims: observed.Claims, Revisions: observed.Revisions,
+		Set: set, Pods: observed.Pods, Claims: observed.Claims, Revisions: observed.Revisions, Encoder: observed.Encoder,
 		Nodes: observed.Nodes, Markers: observed.Markers, TakenNames: observed.TakenNames, Now: now,
 	})
 	if err != nil {

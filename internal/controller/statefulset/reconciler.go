@@ -44,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	now := r.Now()
 	plan, err := statefulset.Plan(statefulset.Input{
-		Set: set, Pods: observed.Pods, Claims: observed.Claims, Revisions: observed.Revisions,
+		Set: set, Pods: observed.Pods, Claims: observed.Claims, Revisions: observed.Revisions, Encoder: observed.Encoder,
 		Markers: observed.Markers, Now: now,
 	})
 	if err != nil {

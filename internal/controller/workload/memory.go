@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
 // memory remembers what the process wrote for each set until the cache has it. At the start of the
@@ -41,6 +42,8 @@ type remembered struct {
 	since   time.Time
 	// taken are names of pods that belong to others.
 	taken map[string]bool
+	// encoder is used by one reconcile at a time.
+	encoder revision.Encoder
 	// planned is when the last step was planned or waited for the cache, and size the number of pods
 	// then. published is when the status was written last.
 	planned, published time.Time
@@ -213,6 +216,13 @@ func (m *memory) takenNames(key types.NamespacedName, uid types.UID) map[string]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of(key, uid).taken
+}
+
+// encoder returns the encoder of the set.
+func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Encoder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &m.of(key, uid).encoder
 }
 
 // published remembers the resource version of the set after a write of its status.

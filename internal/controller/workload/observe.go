@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
 // Observed is what the cache has for a step of a set. It must not be modified.
@@ -30,6 +31,8 @@ type Observed struct {
 	// Revisions are the revisions that the set controls, those without a controller that it selects,
 	// and those of others with names of its revisions.
 	Revisions []*appsv1.ControllerRevision
+	// Encoder encodes the templates of the set. The planner may use it.
+	Encoder *revision.Encoder
 	// Nodes are the labels of the pods' nodes by name, if the template spreads pods over topologies.
 	Nodes map[string]map[string]string
 	// Markers is what is known about the markers that select pods of the set.
@@ -67,7 +70,7 @@ func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedNa
 		b.Metrics.Waited(b.Kind.Kind)
 		return none, nil, nil
 	}
-	observed.TakenNames = b.memory.takenNames(key, set.GetUID())
+	observed.TakenNames, observed.Encoder = b.memory.takenNames(key, set.GetUID()), b.memory.encoder(key, set.GetUID())
 	b.memory.planned(key, set.GetUID(), set.GetGeneration(), len(observed.Pods), b.Now())
 	return set, observed, nil
 }

@@ -46,6 +46,8 @@ type Input struct {
 	// Revisions are the revisions that the set controls, and those without a controller that the
 	// selector matches.
 	Revisions []*appsv1.ControllerRevision
+	// Encoder is that of the set. It may be nil.
+	Encoder *revision.Encoder
 	// Nodes are the labels of the pods' nodes by the name of the node. They are read only if the
 	// template has topologySpreadConstraints.
 	Nodes map[string]map[string]string

@@ -218,7 +218,7 @@ func (p *planner) readRevisions() error {
 		limit = int(*p.Set.Spec.RevisionHistoryLimit)
 	}
 	owner := revision.Owner{
-		Object: p.Set, Kind: Kind(), Template: &p.Set.Spec.Template,
+		Object: p.Set, Kind: Kind(), Template: &p.Set.Spec.Template, Encoder: p.Encoder,
 		CurrentRevision: p.Set.Status.CurrentRevision,
 	}
 	if p.Set.Status.CollisionCount != nil {

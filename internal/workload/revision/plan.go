@@ -25,6 +25,8 @@ type Owner struct {
 	Kind schema.GroupVersionKind
 	// Template is the pod template of the set.
 	Template *corev1.PodTemplateSpec
+	// Encoder is that of the set, nil if it has none.
+	Encoder *Encoder
 	// CollisionCount is that of the set's status, zero if it is not set.
 	CollisionCount int32
 	// CurrentRevision is the name of the current revision in the set's status, empty if it has none.
@@ -56,7 +58,7 @@ type Result struct {
 // the labels controller-revision-hash of all pods. At most limit revisions that are neither in use,
 // nor current, nor the update revision are kept.
 func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse map[string]bool) (Result, error) {
-	content, err := encode(owner.Template)
+	content, err := owner.Encoder.encode(owner.Template)
 	if err != nil {
 		return Result{}, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
 // Kind returns the kind of the owner of pods, claims and revisions.
@@ -38,6 +39,8 @@ type Input struct {
 	// Revisions are the revisions that the set controls, and those without a controller that its
 	// selector matches.
 	Revisions []*appsv1.ControllerRevision
+	// Encoder is that of the set. It may be nil.
+	Encoder *revision.Encoder
 	// Markers is what is known about the markers that select pods of the set.
 	Markers workload.Markers
 	// Now is the time.
