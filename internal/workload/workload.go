@@ -93,14 +93,6 @@ type PodDelete struct {
 	Reason string
 }
 
-// Event is an event about the set.
-type Event struct {
-	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
-	Type string
-	// Reason is a CamelCase word, Message a sentence.
-	Reason, Message string
-}
-
 // Empty reports whether the step writes nothing.
 func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
@@ -112,9 +104,13 @@ func (a *Actions) Empty() bool {
 const listed = 10
 
 // List joins the first names, for a message.
-func List(names []string) string {
-	if len(names) <= listed {
-		return strings.Join(names, ", ")
+func List(names []string) string { return list(names, 0) }
+
+// list also counts names that are not known.
+func list(names []string, more int) string {
+	first := names[:min(len(names), listed)]
+	if more += len(names) - len(first); more == 0 {
+		return strings.Join(first, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
+	return fmt.Sprintf("%s and %d more", strings.Join(first, ", "), more)
 }

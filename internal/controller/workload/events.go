@@ -5,6 +5,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -39,6 +40,10 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.source(b.enqueueAll),
 		b.markerSource(informers),
+	}
+	// It runs only while the manager leads, as the reconciler does.
+	if err := mgr.Add(manager.RunnableFunc(b.reportDigest)); err != nil {
+		return fmt.Errorf("add the events of %s: %w", name, err)
 	}
 	return controller.Add(mgr, name, SubjectSet, r, concurrency, sources...)
 }

@@ -80,8 +80,10 @@ func (b *Base) record(set client.Object, events []workload.Event, step *apply.St
 	if !step.Succeeded() {
 		return
 	}
-	for _, event := range events {
-		b.Recorder.Event(set, event.Type, event.Reason, event.Message)
+	for i := range events {
+		if event := &events[i]; b.digest.add(set, event, b.Now()) {
+			b.Recorder.Event(set, event.Type, event.Reason, event.Message())
+		}
 	}
 }
 

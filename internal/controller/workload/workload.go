@@ -68,10 +68,13 @@ type Parts struct {
 type Base struct {
 	Options
 	memory *memory
+	digest *digest
 }
 
 // NewBase returns a Base.
-func NewBase(options Options) Base { return Base{Options: options, memory: newMemory()} }
+func NewBase(options Options) Base {
+	return Base{Options: options, memory: newMemory(), digest: newDigest()}
+}
 
 // set returns the set as the executor needs it.
 func (b *Base) set(object client.Object) apply.Set { return apply.Set{Kind: b.Kind, Object: object} }

@@ -163,27 +163,19 @@ func (p *planner) events() {
 		deleted[i] = p.out.Deletes[i].Pod.Name
 	}
 	slices.Sort(deleted)
-	p.event("SuccessfulCreate", "Created", created)
-	p.event("SuccessfulDelete", "Deleted", deleted)
+	for _, e := range []workload.Event{
+		workload.PodEvent("SuccessfulCreate", "Created pod %s.", "Created %d pods: %s.", created...),
+		workload.PodEvent("SuccessfulDelete", "Deleted pod %s.", "Deleted %d pods: %s.", deleted...),
+	} {
+		if len(e.Pods) > 0 {
+			p.out.Events = append(p.out.Events, e)
+		}
+	}
 	if p.stuck != "" && !conditionHas(&p.Set.Status, v1alpha1.CloneSetConditionFailedUpdate, p.stuck) {
 		p.out.Events = append(p.out.Events, workload.Event{
-			Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Message: p.stuck,
+			Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: p.stuck,
 		})
 	}
-}
-
-func (p *planner) event(reason, verb string, names []string) {
-	if len(names) == 0 {
-		return
-	}
-	noun := "pod"
-	if len(names) > 1 {
-		noun = fmt.Sprintf("%d pods:", len(names))
-	}
-	p.out.Events = append(p.out.Events, workload.Event{
-		Type: corev1.EventTypeNormal, Reason: reason,
-		Message: fmt.Sprintf("%s %s %s.", verb, noun, workload.List(names)),
-	})
 }
 
 // conditionHas reports whether the condition is True with the message.

@@ -27,8 +27,6 @@ type planner struct {
 	in  *Input
 	out *Output
 	set *appsv1beta1.StatefulSet
-	// events are about the pods that the step writes to.
-	events []podEvent
 
 	ordered   bool
 	strategy  strategy
@@ -237,4 +235,9 @@ func setLabel(patch *workload.PodPatch, key, value string) {
 		patch.Labels = map[string]*string{}
 	}
 	patch.Labels[key] = &value
+}
+
+// event adds an event about the pod.
+func (p *planner) event(reason, pod, one, many string) {
+	p.out.Events = workload.AddEvent(p.out.Events, workload.PodEvent(reason, one, many, pod))
 }

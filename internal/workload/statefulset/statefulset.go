@@ -75,7 +75,6 @@ func Plan(in Input) (Output, error) {
 		if err := p.step(); err != nil {
 			return Output{}, err
 		}
-		out.Events = p.report()
 	}
 	out.Status = p.status()
 	return out, nil

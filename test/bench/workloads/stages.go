@@ -80,9 +80,11 @@ const (
 	stages
 )
 
-// settled returns how long the controllers may write after a stage is complete. These writes count,
-// the time does not.
-func settled(r *harness.Run) time.Duration { return harness.Pick(r, time.Second, 200*time.Millisecond) }
+// settled returns how long the controllers may write after a stage is complete: longer than Seamark
+// collects events. These writes count, the time does not.
+func settled(r *harness.Run) time.Duration {
+	return harness.Pick(r, 6*time.Second, 200*time.Millisecond)
+}
 
 // play runs the first stages of one side, and returns their costs.
 func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *kubelets, size shape, last int) (costs []cost, err error) {

@@ -1,0 +1,71 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Event is an event about the set. Those that differ only in their pods can become one: the write of
+// an event costs the API server nearly as much as that of a pod, and recorders drop events that are
+// too many.
+type Event struct {
+	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
+	Type string
+	// Reason is a CamelCase word.
+	Reason string
+	// Sentence is the message of an event that is not about pods.
+	Sentence string
+	// One is the format of the message for the name of one pod, Many for the number of pods and their
+	// names.
+	One, Many string
+	// Pods are the names of pods. Only the first ones are in the message.
+	Pods []string
+	// More is how many other pods the event is about.
+	More int
+}
+
+// PodEvent returns a normal event about pods.
+func PodEvent(reason, one, many string, pods ...string) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: pods}
+}
+
+// Message returns the message.
+func (e *Event) Message() string {
+	switch {
+	case len(e.Pods) == 0:
+		return e.Sentence
+	case len(e.Pods)+e.More == 1:
+		return fmt.Sprintf(e.One, e.Pods[0])
+	default:
+		return fmt.Sprintf(e.Many, len(e.Pods)+e.More, list(e.Pods, e.More))
+	}
+}
+
+// Extends reports whether the events differ only in their pods.
+func (e *Event) Extends(other *Event) bool {
+	return len(e.Pods) > 0 && len(other.Pods) > 0 &&
+		e.Type == other.Type && e.Reason == other.Reason && e.One == other.One && e.Many == other.Many
+}
+
+// Extend adds the pods of the other event. It keeps no more names than a message has.
+func (e *Event) Extend(other *Event) {
+	names := slices.Concat(e.Pods, other.Pods)
+	kept := min(len(names), listed)
+	e.Pods, e.More = names[:kept:kept], e.More+other.More+len(names)-kept
+}
+
+// AddEvent adds an event of a step: it extends an earlier one if they differ only in their pods.
+func AddEvent(events []Event, e Event) []Event {
+	for i := range events {
+		if events[i].Extends(&e) {
+			events[i].Extend(&e)
+			return events
+		}
+	}
+	return append(events, e)
+}
