@@ -149,11 +149,17 @@ func TestCreatesStartSlowly(t *testing.T) {
 		for i := range 40 {
 			actions.Creates = append(actions.Creates, ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i)))
 		}
-		if step := x.Execute(t.Context(), testSet(), actions); !step.Succeeded() || step.Writes != 40 {
-			t.Errorf("step %+v, want 40 writes", step)
+		if step := x.Execute(t.Context(), testSet(), actions); !step.Succeeded() || step.Writes != 40 || step.Created != 40 {
+			t.Errorf("step %+v, want 40 writes, all of new pods", step)
 		}
 		if early.Load() > 0 || most.Load() != 8 {
 			t.Errorf("%d creates started before enough had succeeded, at most %d at a time, want 0 and 8", early.Load(), most.Load())
+		}
+		proven, start := testSet(), time.Now()
+		proven.Proven = true
+		if step := x.Execute(t.Context(), proven, actions); !step.Succeeded() || most.Load() != 8 || time.Since(start) != 5*time.Second {
+			t.Errorf("step %+v of a proven set took %s with at most %d creates at a time, want 40 creates, 8 per second",
+				step, time.Since(start), most.Load())
 		}
 	})
 }

@@ -48,6 +48,10 @@ type remembered struct {
 	// then. published is when the status was written last.
 	planned, published time.Time
 	size               int
+	// pending is how many pods have yet to become ready or to disappear after the last step.
+	pending int
+	// proven is set if the last step created pods without an error until its budget was used up.
+	proven bool
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
 	differs time.Time
 	// generation is that of the last step, and begun is when its first step was planned, zero when the
@@ -197,6 +201,8 @@ func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step
 			*each.highest = each.version
 		}
 	}
+	r.pending += step.Created + len(step.Deleted)
+	r.proven = step.Created > 0 && step.Incomplete && len(step.Failures)+len(step.Errs) == 0
 	for _, uid := range step.Deleted {
 		if r.deleted == nil {
 			r.deleted = make(map[types.UID]bool)
@@ -223,6 +229,17 @@ func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Enco
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &m.of(key, uid).encoder
+}
+
+// takeProven reports whether the last step of the set created pods without an error until its budget
+// was used up, and forgets it.
+func (m *memory) takeProven(key types.NamespacedName, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	proven := r.proven
+	r.proven = false
+	return proven
 }
 
 // published remembers the resource version of the set after a write of its status.
@@ -273,12 +290,12 @@ func (m *memory) sincePublished(key types.NamespacedName, uid types.UID, now tim
 	return now.Sub(m.of(key, uid).published)
 }
 
-// planned remembers that a step of the generation for so many pods is planned now.
-func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods int, now time.Time) {
+// planned remembers that a step of the generation for the pods is planned now.
+func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods []*corev1.Pod, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
-	r.planned, r.size, r.since = now, pods, time.Time{}
+	r.planned, r.size, r.since, r.pending = now, len(pods), time.Time{}, unfinished(pods)
 	if r.generation != generation {
 		r.generation, r.begun = generation, now
 	}

@@ -75,6 +75,3 @@ type Base struct {
 func NewBase(options Options) Base {
 	return Base{Options: options, memory: newMemory(), digest: newDigest()}
 }
-
-// set returns the set as the executor needs it.
-func (b *Base) set(object client.Object) apply.Set { return apply.Set{Kind: b.Kind, Object: object} }
