@@ -137,7 +137,8 @@ func (x *execution) each(ctx context.Context, n int, do func(ctx context.Context
 }
 
 // slowly calls do for 0 to n-1: first once, and after each success for one more at a time, within
-// the bound, which it begins with for a proven set. After an error, it starts no more calls: a quota that is used up costs few requests.
+// the bound. For a proven set, it begins with the bound. After an error, it starts no more calls: a
+// quota that is used up costs few requests.
 func (x *execution) slowly(ctx context.Context, n int, do func(ctx context.Context, i int) error) {
 	results := make(chan error)
 	next, running, most, stopped := 0, 0, 1, false

@@ -35,9 +35,12 @@ const (
 	// progressPerSet is the part of the pause that each set with a status that differs adds: while
 	// hundreds of sets change at once, the API server is busy with their pods.
 	progressPerSet = 50 * time.Millisecond
-	// longestPostponement is how long a status may differ while steps write to pods or are interrupted,
-	// and while many sets change: a rollout of a large set writes in every step.
+	// longestPostponement is how long a status may differ while steps write to pods or are interrupted:
+	// a rollout of a large set writes in every step.
 	longestPostponement = 5 * time.Second
+	// longestProgress is how long it may differ while many sets change: the changes of most sets are
+	// complete by then, and need one write.
+	longestProgress = 10 * time.Second
 	// again is when a step is planned again whose writes cause an event, in case that the event was
 	// handled before.
 	again = 200 * time.Millisecond
@@ -194,7 +197,7 @@ func (b *Base) postpone(set client.Object, step *apply.Step, settled bool) time.
 // progress returns how long the status of a set that is not settled may differ while so many sets have
 // a status that differs.
 func progress(changing int) time.Duration {
-	return min(max(progressPause, time.Duration(changing)*progressPerSet), longestPostponement)
+	return min(max(progressPause, time.Duration(changing)*progressPerSet), longestProgress)
 }
 
 // differs reports whether the status must be written, and remembers since when.

@@ -139,7 +139,7 @@ func TestStatusOfChangingSet(t *testing.T) {
 
 func TestStatusesOfManyChangingSetsFollowLater(t *testing.T) {
 	for changing, want := range map[int]time.Duration{
-		0: time.Second, 20: time.Second, 40: 2 * time.Second, 100: 5 * time.Second, 5000: 5 * time.Second,
+		0: time.Second, 20: time.Second, 40: 2 * time.Second, 100: 5 * time.Second, 200: 10 * time.Second, 5000: 10 * time.Second,
 	} {
 		if got := progress(changing); got != want {
 			t.Errorf("the status of one of %d sets may differ for %s, want %s", changing, got, want)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,8 +112,7 @@ func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *ku
 		})
 		return errors.Join(err, progress.until(ctx, size.sets, replicas, false, k.failure))
 	}
-	// The controllers are ready when they have handled a set.
-	if err := d.warmUp(ctx, s, progress, k); err != nil {
+	if err := d.warmUp(ctx, r, s, progress, k, warmPods(r)); err != nil {
 		return costs, err
 	}
 	for stage, do := range []func() (cost, error){
@@ -142,12 +142,16 @@ func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *ku
 
 func stageName(i int) string { return [...]string{"create", "scale", "roll"}[i] }
 
-// warmUp creates a set without pods and deletes it when its status is written.
-func (d side) warmUp(ctx context.Context, s *harness.Server, p *progress, k *kubelets) error {
-	if err := d.scaled.create(ctx, s, 1, 0); err != nil {
+// warmPods is the number of pods of the set that warms up: a new API server has short buffers for
+// watches, and ends them when many pods change, which makes the next stage slower by chance.
+func warmPods(r *harness.Run) int { return harness.Pick(r, 1500, 10) }
+
+// warmUp creates a set with the number of pods, and deletes it and its pods when they are ready.
+func (d side) warmUp(ctx context.Context, r *harness.Run, s *harness.Server, p *progress, k *kubelets, pods int) error {
+	if err := d.scaled.create(ctx, s, 1, pods); err != nil {
 		return err
 	}
-	if err := p.until(ctx, 1, 0, false, k.failure); err != nil {
+	if err := p.until(ctx, 1, pods, false, k.failure); err != nil {
 		return fmt.Errorf("start %s: %w", d.name, err)
 	}
 	set, err := d.scaled.build(0, 0)
@@ -157,7 +161,13 @@ func (d side) warmUp(ctx context.Context, s *harness.Server, p *progress, k *kub
 	if err := s.Client.Delete(ctx, set, client.PropagationPolicy("Background")); err != nil {
 		return fmt.Errorf("delete set: %w", err)
 	}
-	return errors.Join(p.until(ctx, 0, 0, false, k.failure), deleteAll(ctx, s, &appsv1.ControllerRevision{}))
+	if err := p.until(ctx, 0, 0, false, k.failure); err != nil {
+		return err
+	}
+	if err := errors.Join(deleteAll(ctx, s, &corev1.Pod{}), deleteAll(ctx, s, &appsv1.ControllerRevision{})); err != nil {
+		return err
+	}
+	return harness.Idle(ctx, settled(r))
 }
 
 // roll changes the image of all sets.

@@ -58,7 +58,7 @@ func measureStart(ctx context.Context, r *harness.Run) (out harness.Output, err 
 		}
 		r.OnEnd(func() error { cancel(); return wait() })
 		if i == 0 {
-			if err := (side{name: "seamark-workloads", scaled: kind}).warmUp(ctx, s, p, k); err != nil {
+			if err := (side{name: "seamark-workloads", scaled: kind}).warmUp(ctx, r, s, p, k, 0); err != nil {
 				return out, err
 			}
 			if empty, err = program.Usage(); err != nil {
