@@ -56,7 +56,7 @@ type Set struct {
 	Kind   schema.GroupVersionKind
 	Object client.Object
 	// Proven reports whether the last step created pods of the set without an error until its budget
-	// was used up: this one goes on with as many requests at a time.
+	// was used up: this one starts as many requests at a time as that one ended with.
 	Proven bool
 }
 

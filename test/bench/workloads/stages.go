@@ -5,15 +5,11 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/bench/harness"
@@ -87,119 +83,7 @@ func settled(r *harness.Run) time.Duration {
 	return harness.Pick(r, 6*time.Second, 200*time.Millisecond)
 }
 
-// play runs the first stages of one side, and returns their costs.
-func (d side) play(ctx context.Context, r *harness.Run, s *harness.Server, k *kubelets, size shape, last int) (costs []cost, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	controller, err := d.start(ctx, s)
-	if err != nil {
-		cancel()
-		return costs, err
-	}
-	m := &meter{run: r, server: s, kubelets: k, controller: controller}
-	progress, wait, err := d.scaled.follow(ctx, s)
-	if err != nil {
-		cancel()
-		return costs, err
-	}
-	defer func() {
-		cancel()
-		err = errors.Join(err, wait(), controller.Stop())
-	}()
-	scale := func(replicas int) error {
-		body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
-			return d.scaled.patch(ctx, s, progress, i, types.MergePatchType, body)
-		})
-		return errors.Join(err, progress.until(ctx, size.sets, replicas, false, k.failure))
-	}
-	if err := d.warmUp(ctx, r, s, progress, k, warmPods(r)); err != nil {
-		return costs, err
-	}
-	for stage, do := range []func() (cost, error){
-		func() (cost, error) {
-			return m.measure(ctx, size.sets, d.scaled, func() error {
-				return errors.Join(d.scaled.create(ctx, s, size.sets, size.pods), progress.until(ctx, size.sets, size.pods, false, k.failure))
-			})
-		},
-		func() (cost, error) {
-			return m.measure(ctx, 2*size.sets, d.scaled, func() error { return errors.Join(scale(size.pods*2/3), scale(size.pods)) })
-		},
-		func() (cost, error) { return d.roll(ctx, m, progress, size) },
-	} {
-		if stage > last {
-			break
-		}
-		c, err := do()
-		if err != nil {
-			return costs, fmt.Errorf("%s: %w", stageName(stage), err)
-		}
-		r.Log("%s, %s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, size, stageName(stage),
-			c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes)
-		costs = append(costs, c)
-	}
-	return costs, nil
-}
-
 func stageName(i int) string { return [...]string{"create", "scale", "roll"}[i] }
-
-// warmPods is the number of pods of the set that warms up: a new API server has short buffers for
-// watches, and ends them when many pods change, which makes the next stage slower by chance.
-func warmPods(r *harness.Run) int { return harness.Pick(r, 1500, 10) }
-
-// warmUp creates a set with the number of pods, and deletes it and its pods when they are ready.
-func (d side) warmUp(ctx context.Context, r *harness.Run, s *harness.Server, p *progress, k *kubelets, pods int) error {
-	if err := d.scaled.create(ctx, s, 1, pods); err != nil {
-		return err
-	}
-	if err := p.until(ctx, 1, pods, false, k.failure); err != nil {
-		return fmt.Errorf("start %s: %w", d.name, err)
-	}
-	set, err := d.scaled.build(0, 0)
-	if err != nil {
-		return err
-	}
-	if err := s.Client.Delete(ctx, set, client.PropagationPolicy("Background")); err != nil {
-		return fmt.Errorf("delete set: %w", err)
-	}
-	if err := p.until(ctx, 0, 0, false, k.failure); err != nil {
-		return err
-	}
-	if err := errors.Join(deleteAll(ctx, s, &corev1.Pod{}), deleteAll(ctx, s, &appsv1.ControllerRevision{})); err != nil {
-		return err
-	}
-	return harness.Idle(ctx, settled(r))
-}
-
-// roll changes the image of all sets.
-func (d side) roll(ctx context.Context, m *meter, p *progress, size shape) (cost, error) {
-	if d.rolled.gvk != d.scaled.gvk {
-		var wait func() error
-		var err error
-		following, cancel := context.WithCancel(ctx)
-		if p, wait, err = d.rolled.follow(following, m.server); err != nil {
-			cancel()
-			return cost{}, err
-		}
-		defer func() {
-			cancel()
-			_ = wait()
-		}()
-		err = errors.Join(d.rolled.create(ctx, m.server, size.sets, size.pods), p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
-		if err != nil {
-			return cost{}, fmt.Errorf("adopt: %w", err)
-		}
-		if err := harness.Idle(ctx, settled(m.run)); err != nil {
-			return cost{}, err
-		}
-	}
-	body := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"registry.example.com/team/main:1.2.4"}]`
-	return m.measure(ctx, size.sets, d.rolled, func() error {
-		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
-			return d.rolled.patch(ctx, m.server, p, i, types.JSONPatchType, body)
-		})
-		return errors.Join(err, p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
-	})
-}
 
 // meter measures stages.
 type meter struct {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/seamark-dev/seamark/test/bench/harness"
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // Measures returns the measures of this package.
@@ -65,26 +64,13 @@ func shapeNames() []string { return []string{"one set", "300 sets"} }
 func rounds(r *harness.Run) int { return harness.Pick(r, 3, 1) }
 
 // compare plays all stages of both sides in rounds, and compares the medians. The side that is first
-// changes with each round, because the machine may become slower or faster during the measure.
+// changes with each stage.
 func compare(ctx context.Context, r *harness.Run, sides []side, peers [stages]string) (harness.Output, error) {
 	var out harness.Output
 	for i, size := range shapes(r) {
-		var played [2][stages][]cost
-		for round := range rounds(r) {
-			last := stageRoll
-			if round > 0 && size.sets > 1 {
-				last = stageScale
-			}
-			for n := range sides {
-				j := (n + i + round) % len(sides)
-				costs, err := sides[j].alone(ctx, r, size, last)
-				if err != nil {
-					return out, fmt.Errorf("%s, %s: %w", sides[j].name, size, err)
-				}
-				for stage, c := range costs {
-					played[j][stage] = append(played[j][stage], c)
-				}
-			}
+		played, err := play(ctx, r, sides, size)
+		if err != nil {
+			return out, err
 		}
 		for stage := range stages {
 			theirs, ours := median(played[0][stage]), median(played[1][stage])
@@ -95,24 +81,39 @@ func compare(ctx context.Context, r *harness.Run, sides []side, peers [stages]st
 	return out, nil
 }
 
-// alone plays the first stages of a side with an API server of its own: what another side has left in
-// its memory and in etcd does not matter.
-func (d side) alone(ctx context.Context, r *harness.Run, size shape, last int) (costs []cost, err error) {
-	part := r.Nested()
-	ctx, cancel := context.WithCancel(ctx)
-	defer func() {
-		cancel()
-		err = errors.Join(err, part.End())
-	}()
-	s, err := part.Server(ctx, env.FeatureGates(gates))
-	if err != nil {
-		return costs, err
+// play returns the costs of all rounds of a shape, by side and stage.
+func play(ctx context.Context, r *harness.Run, sides []side, size shape) (played [2][stages][]cost, err error) {
+	var stations []*station
+	for _, d := range sides {
+		st, err := d.open(ctx, r, size)
+		if err != nil {
+			return played, fmt.Errorf("start %s: %w", d.name, err)
+		}
+		defer func() { err = errors.Join(err, st.close()) }()
+		stations = append(stations, st)
 	}
-	k, err := startKubelets(ctx, part, s)
-	if err != nil {
-		return costs, err
+	for round := range rounds(r) {
+		last := stageRoll
+		if round > 0 && size.sets > 1 {
+			last = stageScale
+		}
+		for stage := range last + 1 {
+			for n := range stations {
+				j := (n + stage + round) % len(stations)
+				c, err := stations[j].measure(ctx, stage)
+				if err != nil {
+					return played, err
+				}
+				played[j][stage] = append(played[j][stage], c)
+			}
+		}
+		for _, st := range stations {
+			if err := st.clear(ctx); err != nil {
+				return played, fmt.Errorf("clear %s: %w", st.name, err)
+			}
+		}
 	}
-	return d.play(ctx, part, s, k, size, last)
+	return played, nil
 }
 
 // title returns what a stage does.
