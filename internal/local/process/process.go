@@ -166,8 +166,7 @@ func (p *Process) free(wait func()) {
 	defer p.mu.Unlock()
 	p.kill()
 	p.freed = true
-	p.tracker.ended(p.pid)
-	wait()
+	p.tracker.release(p.pid, wait)
 }
 
 // left reports whether a killed process still runs, and kills it again. The PID can't be

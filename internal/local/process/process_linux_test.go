@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,33 @@ func TestExits(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// A scan waits for the children of the program that have ended, except for those that a Process
+// waits for.
+func TestExitsDuringScans(t *testing.T) {
+	k := keeper(t)
+	ended := make(chan struct{})
+	var scans sync.WaitGroup
+	defer scans.Wait()
+	defer close(ended)
+	scans.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				k.PIDs(func(string) bool { return true })
+			}
+		}
+	})
+	for range 200 {
+		p, _, _ := run(t, k, "exit 3", func(spec *process.Spec) { spec.Leads = false })
+		await(t, p.Done())
+		if got := p.Exit().Code; got != 3 {
+			t.Fatalf("got exit code %d, want 3", got)
+		}
 	}
 }
 

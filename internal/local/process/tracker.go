@@ -116,10 +116,13 @@ func (t *tracker) start(set string, start func() (pid int, err error)) error {
 	return err
 }
 
-// ended forgets a started process whose PID is about to be free.
-func (t *tracker) ended(pid int) {
+// release waits for a started process that has ended, which frees its PID, and forgets it. No
+// scan happens meanwhile: it would take the process for an orphan, and its exit status would be
+// lost.
+func (t *tracker) release(pid int, wait func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	wait()
 	delete(t.roots, pid)
 	delete(t.members, pid)
 }
