@@ -82,6 +82,8 @@ type Step struct {
 	Deleted []types.UID
 	// Taken are names of pods that could not be created because pods of others have them.
 	Taken []string
+	// Written are the names of the pods for which all requests of their action succeeded.
+	Written []string
 	// Writes is the number of successful writes.
 	Writes int
 }
@@ -159,14 +161,14 @@ func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {
 	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
 		err := x.options.Client.Delete(ctx, &corev1.Pod{ObjectMeta: nameOf(pod)}, unchanged(pod))
-		x.note(request{kind: podKind, operation: "delete", name: pod.Name, reason: deletes[i].Reason, deleted: pod.UID}, err)
+		x.note(request{kind: podKind, operation: "delete", name: pod.Name, reason: deletes[i].Reason, deleted: pod.UID, last: true}, err)
 	})
 }
 
 func (x *execution) creates(ctx context.Context, creates []*corev1.Pod) {
 	x.slowly(ctx, len(creates), func(ctx context.Context, i int) error {
 		version, err := x.createPod(ctx, creates[i])
-		x.note(request{kind: podKind, operation: "create", name: creates[i].Name, version: version, reason: "Create"}, err)
+		x.note(request{kind: podKind, operation: "create", name: creates[i].Name, version: version, reason: "Create", last: true}, err)
 		return err
 	})
 }

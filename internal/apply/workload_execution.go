@@ -51,6 +51,8 @@ type request struct {
 	deleted types.UID
 	// update marks patches of pods.
 	update bool
+	// last marks the last request of an action on a pod.
+	last bool
 }
 
 // note records what became of a write.
@@ -72,6 +74,9 @@ func (x *execution) note(w request, err error) {
 		x.step.Writes++
 		if w.kind == podKind && w.operation == "create" {
 			x.step.Created++
+		}
+		if w.last {
+			x.step.Written = append(x.step.Written, w.name)
 		}
 		if w.deleted != "" {
 			x.step.Deleted = append(x.step.Deleted, w.deleted)

@@ -51,7 +51,8 @@ func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
 		}
 	}
 	version := patch.Pod.ResourceVersion
-	for _, part := range podRequests(patch, x.set) {
+	parts := podRequests(patch, x.set)
+	for i, part := range parts {
 		stored, err := x.send(ctx, patch.Pod, version, part)
 		if part.subresource == resizeSubresource && resizeRefused(err) {
 			stored, err = x.send(ctx, patch.Pod, version, podRequest{metadata: map[string]any{
@@ -59,7 +60,7 @@ func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
 			}})
 		}
 		x.note(request{
-			kind: podKind, operation: "patch", name: patch.Pod.Name, reason: patch.Reason, version: stored, update: true,
+			kind: podKind, operation: "patch", name: patch.Pod.Name, reason: patch.Reason, version: stored, update: true, last: i == len(parts)-1,
 		}, err)
 		if err != nil {
 			return

@@ -54,7 +54,7 @@ func TestRefusedResize(t *testing.T) {
 				t.Fatal(err)
 			}
 			why := got.Annotations[pub.ResizeRefusedKey]
-			if test.recorded != (why == test.err.Error()) || step.Succeeded() != test.recorded {
+			if test.recorded != (why == test.err.Error()) || step.Succeeded() != test.recorded || (len(step.Written) == 1) != test.recorded {
 				t.Errorf("annotation %q, step %+v", why, step)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,7 +212,7 @@ func TestRefusedPatchDoesNotPreventCreates(t *testing.T) {
 		Patches: []workload.PodPatch{{Pod: ownedPod("set-a", "1"), Labels: map[string]*string{"a": nil}}},
 		Creates: []*corev1.Pod{ownedPod("set-b", "2")},
 	})
-	if step.Writes != 1 || len(step.Failures) != 1 || !step.Failures[0].Update {
+	if step.Writes != 1 || len(step.Failures) != 1 || !step.Failures[0].Update || !slices.Equal(step.Written, []string{"set-b"}) {
 		t.Errorf("step %+v, want one create and one failed update", step)
 	}
 }
@@ -267,8 +268,8 @@ func TestBudgetEndsTheStep(t *testing.T) {
 			actions.Deletes = append(actions.Deletes, workload.PodDelete{Pod: ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i))})
 		}
 		step := x.Execute(t.Context(), testSet(), actions)
-		if !step.Incomplete || step.Writes == 0 || step.Writes > 32 {
-			t.Errorf("step with %d writes, incomplete %t, want 8 writes every 25s for a minute", step.Writes, step.Incomplete)
+		if !step.Incomplete || step.Writes == 0 || step.Writes > 32 || len(step.Written) != step.Writes {
+			t.Errorf("step with %d writes to pods %v, incomplete %t, want 8 writes every 25s for a minute", step.Writes, step.Written, step.Incomplete)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Event is an event about the set. Those that differ only in their pods can become one: the write of
@@ -25,13 +26,14 @@ type Event struct {
 	One, Many string
 	// Pods are the names of pods. Only the first ones are in the message.
 	Pods []string
-	// More is how many other pods the event is about.
+	// More is how many other pods an event of several steps is about.
 	More int
 }
 
 // PodEvent returns a normal event about pods.
 func PodEvent(reason, one, many string, pods ...string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: pods}
+	// AddEvent adds pods: the names of the caller must not change with them.
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: slices.Clip(pods)}
 }
 
 // Message returns the message.
@@ -59,11 +61,24 @@ func (e *Event) Extend(other *Event) {
 	e.Pods, e.More = names[:kept:kept], e.More+other.More+len(names)-kept
 }
 
-// AddEvent adds an event of a step: it extends an earlier one if they differ only in their pods.
+// Of returns the event about those of its pods that are in the set, without pods if none is.
+func (e *Event) Of(pods sets.Set[string]) Event {
+	part := *e
+	part.Pods = nil
+	for _, pod := range e.Pods {
+		if pods.Has(pod) {
+			part.Pods = append(part.Pods, pod)
+		}
+	}
+	return part
+}
+
+// AddEvent adds an event of a step: an earlier one gets its pods if they differ only in these. All
+// names are kept, because not all writes may succeed.
 func AddEvent(events []Event, e Event) []Event {
 	for i := range events {
 		if events[i].Extends(&e) {
-			events[i].Extend(&e)
+			events[i].Pods = append(events[i].Pods, e.Pods...)
 			return events
 		}
 	}

@@ -5,6 +5,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,34 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 			t.Errorf("%d pauses are remembered after a minute, want none", len(b.digest.pauses))
 		}
 	})
+}
+
+// A step that did not succeed has events about what it wrote. Others follow with the next step.
+func TestEventsOfPartialSteps(t *testing.T) {
+	t.Parallel()
+	refused := apply.Step{Written: []string{"a", "c"}, Failures: []workload.Failure{{Object: "pod b", Err: errors.New("quota")}}}
+	for name, test := range map[string]struct {
+		step apply.Step
+		want []string
+	}{
+		"budget used up":  {apply.Step{Written: []string{"c", "a"}, Incomplete: true}, []string{"Normal SuccessfulCreate Created 2 pods: a, c."}},
+		"outdated":        {apply.Step{Written: []string{"d"}, Outdated: true}, []string{"Normal SuccessfulDelete Deleted pod d."}},
+		"response lost":   {apply.Step{Errs: []error{errors.New("timeout")}}, nil},
+		"refused":         {refused, []string{"Warning FailedScale pod b: quota", "Normal SuccessfulCreate Created 2 pods: a, c."}},
+		"namespace ended": {apply.Step{Written: []string{"a"}, Ended: true}, []string{"Normal SuccessfulCreate Created pod a."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recorder := record.NewFakeRecorder(100)
+			b := NewBase(Options{Recorder: recorder, Now: time.Now})
+			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "a"}}
+			sentence := workload.Event{Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: "Pod a cannot be updated."}
+			b.record(set, []workload.Event{created("a", "b", "c"), deleted("d", "e"), sentence}, &test.step)
+			if diff := cmp.Diff(test.want, recorded(recorder)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestEventsAreRecordedAtTheEnd(t *testing.T) {

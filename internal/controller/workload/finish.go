@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -72,7 +73,8 @@ func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload
 	return step
 }
 
-// record records the events of a step that succeeded, or its first failure.
+// record records the first failure of a step, and its events. Those of a step that did not succeed are
+// only about the pods whose writes did: the next step has events about the others.
 func (b *Base) record(set client.Object, events []workload.Event, step *apply.Step) {
 	if len(step.Failures) > 0 {
 		failure, reason := &step.Failures[0], "FailedScale"
@@ -80,13 +82,16 @@ func (b *Base) record(set client.Object, events []workload.Event, step *apply.St
 			reason = "FailedUpdate"
 		}
 		b.Recorder.Eventf(set, corev1.EventTypeWarning, reason, "%s: %v", failure.Object, failure.Err)
-		return
 	}
-	if !step.Succeeded() {
-		return
-	}
+	succeeded, written := step.Succeeded(), sets.New(step.Written...)
 	for i := range events {
-		if event := &events[i]; b.digest.add(set, event, b.Now()) {
+		event := events[i]
+		if !succeeded {
+			if event = event.Of(written); len(event.Pods) == 0 {
+				continue
+			}
+		}
+		if b.digest.add(set, &event, b.Now()) {
 			b.Recorder.Event(set, event.Type, event.Reason, event.Message())
 		}
 	}
