@@ -26,13 +26,11 @@ type Event struct {
 	One, Many string
 	// Pods are the names of pods. Only the first ones are in the message.
 	Pods []string
-	// More is how many other pods an event of several steps is about.
-	More int
 }
 
 // PodEvent returns a normal event about pods.
 func PodEvent(reason, one, many string, pods ...string) Event {
-	// AddEvent adds pods: the names of the caller must not change with them.
+	// Extend adds pods: the names of the caller must not change with them.
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: slices.Clip(pods)}
 }
 
@@ -41,10 +39,10 @@ func (e *Event) Message() string {
 	switch {
 	case len(e.Pods) == 0:
 		return e.Sentence
-	case len(e.Pods)+e.More == 1:
+	case len(e.Pods) == 1:
 		return fmt.Sprintf(e.One, e.Pods[0])
 	default:
-		return fmt.Sprintf(e.Many, len(e.Pods)+e.More, list(e.Pods, e.More))
+		return fmt.Sprintf(e.Many, len(e.Pods), List(e.Pods))
 	}
 }
 
@@ -54,12 +52,8 @@ func (e *Event) Extends(other *Event) bool {
 		e.Type == other.Type && e.Reason == other.Reason && e.One == other.One && e.Many == other.Many
 }
 
-// Extend adds the pods of the other event. It keeps no more names than a message has.
-func (e *Event) Extend(other *Event) {
-	names := slices.Concat(e.Pods, other.Pods)
-	kept := min(len(names), listed)
-	e.Pods, e.More = names[:kept:kept], e.More+other.More+len(names)-kept
-}
+// Extend adds the pods of the other event.
+func (e *Event) Extend(other *Event) { e.Pods = append(e.Pods, other.Pods...) }
 
 // Of returns the event about those of its pods that are in the set, without pods if none is.
 func (e *Event) Of(pods sets.Set[string]) Event {
@@ -73,12 +67,11 @@ func (e *Event) Of(pods sets.Set[string]) Event {
 	return part
 }
 
-// AddEvent adds an event of a step: an earlier one gets its pods if they differ only in these. All
-// names are kept, because not all writes may succeed.
+// AddEvent adds an event of a step: it extends an earlier one if they differ only in their pods.
 func AddEvent(events []Event, e Event) []Event {
 	for i := range events {
 		if events[i].Extends(&e) {
-			events[i].Pods = append(events[i].Pods, e.Pods...)
+			events[i].Extend(&e)
 			return events
 		}
 	}

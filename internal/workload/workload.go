@@ -104,13 +104,9 @@ func (a *Actions) Empty() bool {
 const listed = 10
 
 // List joins the first names, for a message.
-func List(names []string) string { return list(names, 0) }
-
-// list also counts names that are not known.
-func list(names []string, more int) string {
-	first := names[:min(len(names), listed)]
-	if more += len(names) - len(first); more == 0 {
-		return strings.Join(first, ", ")
+func List(names []string) string {
+	if len(names) <= listed {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(first, ", "), more)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
 }

@@ -61,8 +61,6 @@ func (d *digest) add(set client.Object, event *workload.Event, now time.Time) bo
 		return true
 	case len(p.event.Pods) == 0:
 		p.event = *event
-		p.event.Pods = nil
-		p.event.Extend(event)
 	default:
 		p.event.Extend(event)
 	}

@@ -97,9 +97,13 @@ func (st *station) measure(ctx context.Context, stage int) (cost, error) {
 
 // clear deletes all sets and pods.
 func (st *station) clear(ctx context.Context) error {
-	s := st.meter.server
-	for _, k := range []kind{st.rolled, st.scaled} {
-		set, err := k.build(0, 0)
+	return reset(ctx, st.meter.run, st.meter.server, st.progress, st.meter.kubelets, st.rolled, st.scaled)
+}
+
+// reset deletes the sets of the kinds and all pods.
+func reset(ctx context.Context, r *harness.Run, s *harness.Server, p *progress, k *kubelets, kinds ...kind) error {
+	for _, one := range kinds {
+		set, err := one.build(0, 0)
 		if err != nil {
 			return err
 		}
@@ -107,7 +111,7 @@ func (st *station) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(st.progress.until(ctx, 0, 0, false, st.meter.kubelets.failure), discard(ctx, s), harness.Idle(ctx, settled(st.meter.run)))
+	return errors.Join(p.until(ctx, 0, 0, false, k.failure), discard(ctx, s), harness.Idle(ctx, settled(r)))
 }
 
 // discard deletes what sets leave behind: nothing collects garbage.
@@ -137,17 +141,7 @@ func (d side) warmUp(ctx context.Context, r *harness.Run, s *harness.Server, p *
 	if err := p.until(ctx, 1, pods, false, k.failure); err != nil {
 		return fmt.Errorf("start %s: %w", d.name, err)
 	}
-	set, err := d.scaled.build(0, 0)
-	if err != nil {
-		return err
-	}
-	if err := s.Client.Delete(ctx, set, client.PropagationPolicy("Background")); err != nil {
-		return fmt.Errorf("delete set: %w", err)
-	}
-	if err := p.until(ctx, 0, 0, false, k.failure); err != nil {
-		return err
-	}
-	return errors.Join(discard(ctx, s), harness.Idle(ctx, settled(r)))
+	return reset(ctx, r, s, p, k, d.scaled)
 }
 
 // roll changes the image of all sets.
