@@ -4,7 +4,6 @@
 package nodeprobe
 
 import (
-	"sync"
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/plan"
@@ -14,43 +13,16 @@ import (
 // larger plan. The cause may be gone by then: for example, the report on the node was too large.
 const reducedFor = 10 * time.Minute
 
-// budgets holds the reduced budgets of nodes.
-type budgets struct {
-	mu      sync.Mutex
-	reduced map[string]reduction
-}
-
+// reduction is a reduced budget of a node's plan. The zero value reduces nothing.
 type reduction struct {
 	maxBytes int
 	until    time.Time
 }
 
-func newBudgets() *budgets {
-	return &budgets{reduced: make(map[string]reduction)}
-}
-
-// of returns the budget of the node's plan, and for how long it stays reduced.
-func (b *budgets) of(node string, now time.Time) (maxBytes int, reducedFor time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	current, found := b.reduced[node]
-	if wait := current.until.Sub(now); found && wait > 0 {
-		return current.maxBytes, wait
+// at returns the budget of the plan, and for how long it stays reduced.
+func (r reduction) at(now time.Time) (maxBytes int, reduced time.Duration) {
+	if reduced = r.until.Sub(now); reduced > 0 {
+		return r.maxBytes, reduced
 	}
-	delete(b.reduced, node)
 	return plan.MaxBytes, 0
-}
-
-// reduce sets the budget of the node's plan for a while.
-func (b *budgets) reduce(node string, maxBytes int, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.reduced[node] = reduction{maxBytes: maxBytes, until: now.Add(reducedFor)}
-}
-
-// forget removes a node.
-func (b *budgets) forget(node string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.reduced, node)
 }

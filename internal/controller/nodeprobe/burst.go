@@ -3,10 +3,7 @@
 
 package nodeprobe
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // settle is how long a node's inputs must be unchanged before its plan is compiled, and the
 // maximum time that the plan waits if they keep changing.
@@ -24,7 +21,7 @@ func afterMarker() settle {
 }
 
 // burst is a series of changes to one node's inputs since its last compilation. Its settle
-// times are the longest of these changes.
+// times are the longest of these changes. The zero value has no change and is due.
 type burst struct {
 	first, last time.Time
 	settle      settle
@@ -40,40 +37,12 @@ func (b burst) wait(now time.Time) time.Duration {
 	return max(0, due.Sub(now))
 }
 
-// bursts holds the open burst of each node.
-type bursts struct {
-	mu   sync.Mutex
-	open map[string]burst
-}
-
-func newBursts() *bursts {
-	return &bursts{open: make(map[string]burst)}
-}
-
-// touch records a change to the node's inputs.
-func (b *bursts) touch(node string, now time.Time, settle settle) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	current, found := b.open[node]
-	if !found {
-		current.first = now
+// touch adds a change to the burst.
+func (b *burst) touch(now time.Time, settle settle) {
+	if b.first.IsZero() {
+		b.first = now
 	}
-	current.last = now
-	current.settle.idle = max(current.settle.idle, settle.idle)
-	current.settle.limit = max(current.settle.limit, settle.limit)
-	b.open[node] = current
-}
-
-// take closes the node's burst if its compilation is due, and otherwise returns how long it
-// has to wait. A node without a burst is due, because it was enqueued for another reason.
-func (b *bursts) take(node string, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if current, found := b.open[node]; found {
-		if wait := current.wait(now); wait > 0 {
-			return wait
-		}
-		delete(b.open, node)
-	}
-	return 0
+	b.last = now
+	b.settle.idle = max(b.settle.idle, settle.idle)
+	b.settle.limit = max(b.settle.limit, settle.limit)
 }

@@ -6,6 +6,9 @@ package nodeprobe
 import (
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestBursts(t *testing.T) {
@@ -39,20 +42,27 @@ func TestBursts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			start := time.Unix(1_700_000_000, 0)
-			b := newBursts()
+			now := start
+			r := &Reconciler{Options: Options{Now: func() time.Time { return now }}}
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			touch := func(node string, at time.Duration, settle settle) {
+				now = start.Add(at)
+				r.touch(q, node, settle)
+			}
 			for _, at := range tc.pods {
-				b.touch("node", start.Add(at), afterPod())
+				touch("node", at, afterPod())
 			}
 			for _, at := range tc.markers {
-				b.touch("node", start.Add(at), afterMarker())
+				touch("node", at, afterMarker())
 			}
-			b.touch("another", start.Add(tc.now), afterPod())
-			if got := b.take("node", start.Add(tc.now)); got != tc.want {
+			touch("another", tc.now, afterPod())
+			if got := r.settling("node"); got != tc.want {
 				t.Errorf("waits %v, want %v", got, tc.want)
 			}
 			if tc.want == 0 {
-				b.touch("node", start.Add(tc.now), afterPod())
-				if got := b.take("node", start.Add(tc.now)); got != afterPod().idle {
+				touch("node", tc.now, afterPod())
+				if got := r.settling("node"); got != afterPod().idle {
 					t.Errorf("a new burst waits %v, want %v", got, afterPod().idle)
 				}
 			}

@@ -5,6 +5,7 @@ package nodeprobe
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,8 +43,23 @@ func (r *Reconciler) touch(q controller.Queue, node string, settle settle) {
 	if node == "" {
 		return
 	}
-	r.bursts.touch(node, r.Now(), settle)
+	now := r.Now()
+	r.bursts.Update(node, func(b *burst) bool {
+		b.touch(now, settle)
+		return true
+	})
 	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, settle.idle)
+}
+
+// settling returns how long the compilation of the node still has to wait. It closes the node's burst
+// if the compilation is due. A node without a burst was enqueued for another reason, and is due.
+func (r *Reconciler) settling(node string) (wait time.Duration) {
+	now := r.Now()
+	r.bursts.Update(node, func(b *burst) bool {
+		wait = b.wait(now)
+		return wait > 0
+	})
+	return wait
 }
 
 // nodeEvents returns a handler that touches a node when it is created, deleted or recreated,

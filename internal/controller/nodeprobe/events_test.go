@@ -39,9 +39,10 @@ func TestPodUpdates(t *testing.T) {
 			defer q.ShutDown()
 			r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: tc.before, ObjectNew: tc.after}, q)
 			var got []string
-			for node := range r.bursts.open {
+			r.bursts.Expire(func(node string, _ burst) bool {
 				got = append(got, node)
-			}
+				return true
+			})
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("touched nodes (-want +got):\n%s", diff)

@@ -5,7 +5,6 @@ package nodeprobe
 
 import (
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -14,7 +13,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// loss is the deletion or change of a ProbeReport by another client than its agent.
+// loss is the deletion or change of a ProbeReport by another client than its agent. It is remembered
+// until the agent is asked to restore its ProbeReports.
 type loss struct {
 	// value identifies the loss, for the agent.
 	value string
@@ -46,56 +46,22 @@ func removal(before, after *seamarkv1alpha1.ProbeReport) loss {
 	return lost
 }
 
-// losses remembers the last loss of each node until the agent is asked to restore its ProbeReports.
-// It restores all of them at once.
-type losses struct {
-	mu sync.Mutex
-	by map[string]loss
-}
-
-func newLosses() *losses { return &losses{by: make(map[string]loss)} }
-
-// note remembers the loss. The value is that of the latest loss, so the order of the initial events
-// does not matter.
-func (l *losses) note(node string, lost loss) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known, found := l.by[node]; found {
-		latest := lost
-		if order, err := resourceversion.CompareResourceVersion(lost.version, known.version); err == nil && order < 0 {
-			latest = known
-		}
-		latest.pods = nil
-		if lost.pods != nil && known.pods != nil {
-			latest.pods = slices.Concat(known.pods, lost.pods)
-		}
-		lost = latest
+// join returns the last of both losses, with the pods of both: agents restore all of their
+// ProbeReports at once. The value is that of the latest loss, so the order of the initial events does
+// not matter.
+func (l loss) join(other loss) loss {
+	if l.value == "" {
+		return other
 	}
-	l.by[node] = lost
-}
-
-// of returns the last loss of the node.
-func (l *losses) of(node string) (loss, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lost, found := l.by[node]
-	return lost, found
-}
-
-// done forgets the loss unless there was another one.
-func (l *losses) done(node string, lost loss) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.by[node].value == lost.value {
-		delete(l.by, node)
+	latest := other
+	if order, err := resourceversion.CompareResourceVersion(other.version, l.version); err == nil && order < 0 {
+		latest = l
 	}
-}
-
-// forget forgets the loss of the node.
-func (l *losses) forget(node string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.by, node)
+	latest.pods = nil
+	if l.pods != nil && other.pods != nil {
+		latest.pods = slices.Concat(l.pods, other.pods)
+	}
+	return latest
 }
 
 // plansAny reports whether one of the pods is planned.

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/logging"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
@@ -70,31 +71,29 @@ type Options struct {
 // Reconciler maintains the NodePodProbe of one node at a time.
 type Reconciler struct {
 	Options
-	lookup   controller.Lookup
-	bursts   *bursts
-	budgets  *budgets
-	unstored *unstored
-	losses   *losses
-	recent   *apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	lookup controller.Lookup
+	recent *apply.Recent[string, v1alpha1.NodePodProbeSpec]
+
+	// By node: what is known between two reconciles.
+	bursts   keyed.Store[string, burst]
+	budgets  keyed.Store[string, reduction]
+	unstored keyed.Store[string, unstored]
+	losses   keyed.Store[string, loss]
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options:  options,
-		lookup:   controller.Lookup{Reader: options.Reader},
-		bursts:   newBursts(),
-		budgets:  newBudgets(),
-		unstored: newUnstored(),
-		losses:   newLosses(),
-		recent:   apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
+		Options: options,
+		lookup:  controller.Lookup{Reader: options.Reader},
+		recent:  apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
 	}
 }
 
 // Reconcile creates, updates or deletes the NodePodProbe of the requested node, with at most
 // one write, and one more if ProbeReports of the node were lost.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if wait := r.bursts.take(request.Name, r.Now()); wait > 0 {
+	if wait := r.settling(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	npp, err := r.Reader.NodePodProbe(ctx, request.Name)
@@ -130,9 +129,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // forget removes what is remembered of a node without a plan.
 func (r *Reconciler) forget(node string) {
-	r.budgets.forget(node)
-	r.unstored.forget(node)
-	r.losses.forget(node)
+	r.budgets.Forget(node)
+	r.unstored.Forget(node)
+	r.losses.Forget(node)
 	r.Shortages.Set(node, nil)
 	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }
@@ -198,16 +197,17 @@ func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePod
 // too large, fit reduces the budget, because removals must reach the plan: markers and namespaces
 // that are being deleted wait for them.
 func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod) (reconcile.Result, error) {
-	maxBytes, reduced := r.budgets.of(node.Name, r.Now())
+	budget, _ := r.budgets.Get(node.Name)
+	maxBytes, reduced := budget.at(r.Now())
 	for refused := 0; ; refused++ {
 		fitted, shortages := plan.Fit(spec, pods, maxBytes)
-		err := r.write(ctx, node, npp, fitted)
+		retry, err := r.write(ctx, node, npp, fitted)
 		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 		switch {
 		case errors.Is(err, apply.ErrTooLarge) && len(fitted.PodProbes) > 0:
 			maxBytes = plan.Size(fitted) / 2
 			reduced = reducedFor
-			r.budgets.reduce(node.Name, maxBytes, r.Now())
+			r.budgets.Set(node.Name, reduction{maxBytes: maxBytes, until: r.Now().Add(reducedFor)})
 			if refused == 0 {
 				r.reportTooLarge(node, len(fitted.PodProbes))
 			}
@@ -216,6 +216,9 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 			return reconcile.Result{}, err
 		default:
 			r.Shortages.Set(node.Name, shortages)
+			if reduced == 0 || retry > 0 && retry < reduced {
+				reduced = retry
+			}
 			return reconcile.Result{RequeueAfter: reduced}, nil
 		}
 	}
@@ -227,16 +230,16 @@ func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int
 		"The API server refused the node's plan with %d pods as too large. A smaller plan, with fewer probes, takes its place.", pods)
 }
 
-func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) error {
+// write creates or replaces the plan. It returns when it must be written again, zero if it is stored.
+func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	if npp != nil {
 		return r.replace(ctx, npp, spec)
 	}
-	err := r.create(ctx, node, spec)
-	if apierrors.IsAlreadyExists(err) {
-		// The node is enqueued when the cache gets it.
-		return nil
+	if err := r.create(ctx, node, spec); !apierrors.IsAlreadyExists(err) {
+		return 0, err
 	}
-	return err
+	// The node is enqueued when the cache gets it.
+	return 0, nil
 }
 
 func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) error {
@@ -251,28 +254,34 @@ func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetad
 	return nil
 }
 
-func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) error {
+func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	current, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion)
 	if !unseen {
 		current = npp.Spec
 	}
-	if equality.Semantic.DeepEqual(current, spec) || !unseen && r.unstored.has(npp, spec, r.Now()) {
-		return nil
+	if equality.Semantic.DeepEqual(current, spec) {
+		return 0, nil
+	}
+	if last, found := r.unstored.Get(npp.Name); found && !unseen {
+		if rest := last.rest(writeOf(npp, spec), r.Now()); rest > 0 {
+			return rest, nil
+		}
 	}
 	version, err := r.Plans.Replace(ctx, npp.Name, spec)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		// The deletion enqueues the node again.
-		return nil
+		return 0, nil
 	case err != nil:
-		return err
+		return 0, err
 	case version == npp.ResourceVersion:
-		r.unstored.remember(npp, spec, r.Now())
-		return nil
+		r.unstored.Set(npp.Name, unstored{write: writeOf(npp, spec), at: r.Now()})
+		return unstoredFor, nil
 	}
+	r.unstored.Forget(npp.Name)
 	r.recent.Wrote(npp.Name, npp.UID, version, spec)
 	r.Metrics.PlanWritten(metrics.PlanReplaced)
 	logChanges(ctx, current.PodProbes, spec.PodProbes)
 	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(spec.PodProbes))
-	return nil
+	return 0, nil
 }

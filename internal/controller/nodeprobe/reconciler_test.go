@@ -162,16 +162,20 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// pruning stores plans as an API server does whose CRD has no field plan.
+// pruning stores plans as an API server does whose CRD has no field plan until it is extended.
 type pruning struct {
 	recorded
-	npp *v1alpha1.NodePodProbe
+	npp      *v1alpha1.NodePodProbe
+	extended bool
 }
 
 func (p *pruning) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
 	stored := spec.DeepCopy()
 	for i := range stored.PodProbes {
 		for j := range stored.PodProbes[i].Probes {
+			if p.extended {
+				continue
+			}
 			stored.PodProbes[i].Probes[j].Plan = ""
 		}
 	}
@@ -185,7 +189,7 @@ func (p *pruning) Replace(ctx context.Context, node string, spec v1alpha1.NodePo
 }
 
 // A CRD without some of the fields costs one write that changes nothing per plan, however often the
-// plan is compiled.
+// plan is compiled. The write is repeated after a while without an event of a pod.
 func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	marker.UID = "uid-web"
@@ -198,20 +202,34 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 	for _, step := range []struct {
 		pods, writes int
 		after        time.Duration
-	}{{pods: 1, writes: 2}, {pods: 2, writes: 4}, {pods: 1, writes: 6}, {pods: 1, writes: 7, after: unstoredFor}} {
+		extended     bool
+		retry        time.Duration
+	}{
+		{pods: 1, writes: 2, retry: unstoredFor},
+		{pods: 2, writes: 4, retry: unstoredFor},
+		{pods: 1, writes: 6, retry: unstoredFor},
+		{pods: 1, writes: 6, after: time.Minute, retry: unstoredFor - time.Minute},
+		{pods: 1, writes: 7, after: unstoredFor - time.Minute, retry: unstoredFor},
+		{pods: 1, writes: 7, after: unstoredFor - 1, extended: true, retry: 1},
+		{pods: 1, writes: 8, after: 1, extended: true},
+		{pods: 2, writes: 9, extended: true},
+	} {
 		now = now.Add(step.after)
+		plans.extended = step.extended
+		var result reconcile.Result
 		for range 5 {
 			cached, _ := reconciler(t, plans, append([]client.Object{node("node-1", "u"), marker, plans.npp.DeepCopy()}, pods[:step.pods]...), nil)
 			r.Reader.Client = cached.Reader.Client
-			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
+			var err error
+			if result, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := len(plans.npp.Spec.PodProbes); got != step.pods {
 			t.Errorf("%d pods planned, want %d", got, step.pods)
 		}
-		if len(plans.calls) != step.writes {
-			t.Errorf("%d writes with %d pods, want %d", len(plans.calls), step.pods, step.writes)
+		if len(plans.calls) != step.writes || result.RequeueAfter != step.retry {
+			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", len(plans.calls), step.pods, result.RequeueAfter, step.writes, step.retry)
 		}
 	}
 }

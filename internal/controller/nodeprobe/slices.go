@@ -60,7 +60,10 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 }
 
 func (r *Reconciler) lose(q controller.Queue, node string, lost loss) {
-	r.losses.note(node, lost)
+	r.losses.Update(node, func(known *loss) bool {
+		*known = known.join(lost)
+		return true
+	})
 	r.touch(q, node, afterPod())
 }
 
@@ -88,7 +91,7 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 	if npp == nil || npp.DeletionTimestamp != nil {
 		return nil
 	}
-	lost, found := r.losses.of(npp.Name)
+	lost, found := r.losses.Get(npp.Name)
 	if !found {
 		return nil
 	}
@@ -104,7 +107,8 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 		}
 		log.FromContext(ctx).V(logging.Writes).Info("Asked the agent to restore its ProbeReports", "lost", lost.value)
 	}
-	r.losses.done(npp.Name, lost)
+	// There may have been another loss meanwhile.
+	r.losses.Update(npp.Name, func(known *loss) bool { return known.value != lost.value })
 	return nil
 }
 

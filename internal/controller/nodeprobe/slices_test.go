@@ -113,10 +113,9 @@ func TestLostReports(t *testing.T) {
 			for _, slice := range tc.deleted {
 				events.Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice}, q)
 			}
-			if _, touched := r.bursts.open["node-1"]; len(tc.want) > 0 && !touched {
+			if _, touched := r.bursts.Take("node-1"); len(tc.want) > 0 && !touched {
 				t.Error("the node is not enqueued")
 			}
-			clear(r.bursts.open)
 			// The cache never has the annotation, so the second reconcile must remember it.
 			for range 2 {
 				_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
@@ -166,7 +165,7 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 			last.UID = "last"
 			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: last}, q)
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
-			clear(r.bursts.open)
+			r.bursts.Forget("node-1")
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +191,7 @@ func TestPlanIsWrittenAlthoughTheRequestToTheAgentFails(t *testing.T) {
 	npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
 	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), npp}, nil)
 	r.Slices = failing
-	r.losses.note("node-1", deletion(slice("5", "a")))
+	r.losses.Set("node-1", deletion(slice("5", "a")))
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); !errors.Is(err, failing.err) {
 		t.Errorf("error %v, want %v", err, failing.err)
 	}
@@ -217,7 +216,7 @@ func TestReportsOfNodesWithoutAgent(t *testing.T) {
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("1", "a"), IsInInitialList: true}, q)
-			if _, got := r.bursts.open["node-1"]; got != tc.want {
+			if _, got := r.bursts.Get("node-1"); got != tc.want {
 				t.Errorf("enqueued: %t, want %t", got, tc.want)
 			}
 		})

@@ -44,8 +44,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 					Store: func(c client.Client) { r.Reader.Client, r.lookup.Reader.Client = c, c },
 					// Either change removes the pod from the plan, if the node is compiled afterwards.
 					Stepped: func(_ controller.Queue, changed bool) {
-						if _, open := r.bursts.open["node-1"]; open {
-							delete(r.bursts.open, "node-1")
+						if _, open := r.bursts.Take("node-1"); open {
 							touched = touched || changed
 						}
 					},
