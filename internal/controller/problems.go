@@ -5,8 +5,6 @@ package controller
 
 import (
 	"maps"
-	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -29,18 +27,12 @@ func (p MarkProblem) equal(other MarkProblem) bool {
 // MarkProblems holds nothing.
 type MarkProblems struct {
 	markers *Inbox
-	mu      sync.Mutex
-	by      map[types.NamespacedName]map[string]MarkProblem
-	pods    map[types.NamespacedName][]string
+	pods    perMarker[types.NamespacedName, MarkProblem]
 }
 
 // NewMarkProblems returns an empty MarkProblems. It enqueues the markers whose problems change.
 func NewMarkProblems(markers *Inbox) *MarkProblems {
-	return &MarkProblems{
-		markers: markers,
-		by:      make(map[types.NamespacedName]map[string]MarkProblem),
-		pods:    make(map[types.NamespacedName][]string),
-	}
+	return &MarkProblems{markers: markers, pods: newPerMarker[types.NamespacedName](MarkProblem.equal)}
 }
 
 // Set replaces the problems of the pod, by name of the marker. None forgets the pod.
@@ -48,42 +40,11 @@ func (m *MarkProblems) Set(pod types.NamespacedName, problems map[string]MarkPro
 	if m == nil {
 		return
 	}
-	m.markers.Enqueue(m.set(pod, problems)...)
-}
-
-// set returns the markers whose problems change.
-func (m *MarkProblems) set(pod types.NamespacedName, problems map[string]MarkProblem) []types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var changed []types.NamespacedName
-	for _, name := range m.pods[pod] {
-		if _, still := problems[name]; still {
-			continue
-		}
-		marker := types.NamespacedName{Namespace: pod.Namespace, Name: name}
-		delete(m.by[marker], pod.Name)
-		if len(m.by[marker]) == 0 {
-			delete(m.by, marker)
-		}
-		changed = append(changed, marker)
+	byMarker := make(map[types.NamespacedName]MarkProblem, len(problems))
+	for marker, problem := range problems {
+		byMarker[types.NamespacedName{Namespace: pod.Namespace, Name: marker}] = problem
 	}
-	for name, problem := range problems {
-		marker := types.NamespacedName{Namespace: pod.Namespace, Name: name}
-		if old, found := m.by[marker][pod.Name]; found && old.equal(problem) {
-			continue
-		}
-		if m.by[marker] == nil {
-			m.by[marker] = make(map[string]MarkProblem)
-		}
-		m.by[marker][pod.Name] = problem
-		changed = append(changed, marker)
-	}
-	if len(problems) == 0 {
-		delete(m.pods, pod)
-	} else {
-		m.pods[pod] = slices.Sorted(maps.Keys(problems))
-	}
-	return changed
+	m.markers.Enqueue(m.pods.set(pod, byMarker)...)
 }
 
 // Of returns the problems of the marker, by name of the pod.
@@ -91,7 +52,9 @@ func (m *MarkProblems) Of(marker types.NamespacedName) map[string]MarkProblem {
 	if m == nil {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.by[marker])
+	byName := make(map[string]MarkProblem)
+	for pod, problem := range m.pods.of(marker) {
+		byName[pod.Name] = problem
+	}
+	return byName
 }

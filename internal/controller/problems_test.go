@@ -10,12 +10,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestMarkProblems(t *testing.T) {
 	limited := MarkProblem{Limited: true}
 	refused := func(reason string) MarkProblem { return MarkProblem{Refused: map[string]string{"p": reason}} }
-	m := NewMarkProblems(nil)
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	markers := &Inbox{}
+	markers.Attach(q)
+	m := NewMarkProblems(markers)
 	name := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 	steps := []struct {
 		name     string
@@ -32,9 +38,12 @@ func TestMarkProblems(t *testing.T) {
 		{"last", "a", nil, []string{"api"}},
 	}
 	for _, step := range steps {
+		m.Set(name(step.pod), step.problems)
 		var changed []string
-		for _, marker := range m.set(name(step.pod), step.problems) {
-			changed = append(changed, marker.Name)
+		for q.Len() > 0 {
+			request, _ := q.Get()
+			changed = append(changed, request.Name)
+			q.Done(request)
 		}
 		slices.SortFunc(changed, strings.Compare)
 		if diff := cmp.Diff(step.changed, changed); diff != "" {
@@ -46,7 +55,7 @@ func TestMarkProblems(t *testing.T) {
 			}
 		}
 	}
-	if len(m.by)+len(m.pods) > 0 {
-		t.Errorf("problems remain: %v, %v", m.by, m.pods)
+	if len(m.pods.by)+len(m.pods.markers) > 0 {
+		t.Errorf("problems remain: %v, %v", m.pods.by, m.pods.markers)
 	}
 }

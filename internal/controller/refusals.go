@@ -5,10 +5,11 @@ package controller
 
 import (
 	"errors"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
 // Refusals remembers the objects whose last write failed, so that a controller that waits for
@@ -16,26 +17,19 @@ import (
 // name, nodes by name only. It is safe for concurrent use. The zero value is ready for use, and a
 // nil Refusals remembers nothing.
 type Refusals struct {
-	mu sync.Mutex
-	by map[types.NamespacedName]string
+	reasons keyed.Store[types.NamespacedName, string]
 }
 
 // Note remembers why the last write of the object failed. A nil error forgets the object, because
 // its last write succeeded or it no longer exists.
 func (r *Refusals) Note(object types.NamespacedName, err error) {
-	if r == nil {
-		return
+	switch {
+	case r == nil:
+	case err == nil:
+		r.reasons.Forget(object)
+	default:
+		r.reasons.Set(object, Reason(err))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil {
-		delete(r.by, object)
-		return
-	}
-	if r.by == nil {
-		r.by = make(map[types.NamespacedName]string)
-	}
-	r.by[object] = Reason(err)
 }
 
 // Of returns why the last write of the object failed, or an empty string if it did not fail.
@@ -43,9 +37,8 @@ func (r *Refusals) Of(object types.NamespacedName) string {
 	if r == nil {
 		return ""
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.by[object]
+	reason, _ := r.reasons.Get(object)
+	return reason
 }
 
 // Reason returns the message of the API server, or the whole error if it did not answer.

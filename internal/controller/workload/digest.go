@@ -5,12 +5,12 @@ package workload
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/workload"
 )
 
@@ -27,8 +27,7 @@ const (
 // pause and differ only in their pods are recorded as one when the pause ends, which is lost if the
 // process is killed before. Its size is that of what the sets did during the last pause.
 type digest struct {
-	mu     sync.Mutex
-	pauses map[eventKind]*pause
+	pauses keyed.Store[eventKind, *pause]
 }
 
 // eventKind is what events that can become one have in common.
@@ -44,45 +43,42 @@ type pause struct {
 	ends  time.Time
 }
 
-func newDigest() *digest { return &digest{pauses: make(map[eventKind]*pause)} }
-
 // add reports whether the event is recorded now.
 func (d *digest) add(set client.Object, event *workload.Event, now time.Time) bool {
 	if len(event.Pods) == 0 {
 		return true
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	first := false
 	kind := eventKind{set: set.GetUID(), reason: event.Reason, one: event.One, many: event.Many}
-	p := d.pauses[kind]
-	switch {
-	case p == nil:
-		d.pauses[kind] = &pause{set: set, ends: now.Add(eventPause)}
+	d.pauses.Update(kind, func(current **pause) bool {
+		switch p := *current; {
+		case p == nil:
+			*current, first = &pause{set: set, ends: now.Add(eventPause)}, true
+		case len(p.event.Pods) == 0:
+			p.event = *event
+		default:
+			p.event.Extend(event)
+		}
 		return true
-	case len(p.event.Pods) == 0:
-		p.event = *event
-	default:
-		p.event.Extend(event)
-	}
-	return false
+	})
+	return first
 }
 
 // due returns the pauses with an event that have ended, after which new ones begin. It forgets those
 // without.
 func (d *digest) due(now time.Time) []pause {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var ended []pause
-	for kind, p := range d.pauses {
-		switch {
-		case now.Before(p.ends):
-		case len(p.event.Pods) == 0:
-			delete(d.pauses, kind)
-		default:
-			ended = append(ended, *p)
-			d.pauses[kind] = &pause{set: p.set, ends: now.Add(eventPause)}
+	d.pauses.Expire(func(_ eventKind, p *pause) bool {
+		if now.Before(p.ends) {
+			return false
 		}
-	}
+		if len(p.event.Pods) == 0 {
+			return true
+		}
+		ended = append(ended, *p)
+		*p = pause{set: p.set, ends: now.Add(eventPause)}
+		return false
+	})
 	return ended
 }
 

@@ -69,8 +69,8 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if len(b.digest.pauses) > 0 {
-			t.Errorf("%d pauses are remembered after a minute, want none", len(b.digest.pauses))
+		if left := b.digest.pauses.Len(); left > 0 {
+			t.Errorf("%d pauses are remembered after a minute, want none", left)
 		}
 	})
 }

@@ -73,5 +73,5 @@ type Base struct {
 
 // NewBase returns a Base.
 func NewBase(options Options) Base {
-	return Base{Options: options, memory: newMemory(), digest: newDigest()}
+	return Base{Options: options, memory: newMemory(), digest: &digest{}}
 }
