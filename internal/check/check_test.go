@@ -191,7 +191,7 @@ func TestProblems(t *testing.T) {
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
 				"warning policy/seamark-agent-events: the API server cannot check the type of spec.variables[0].expression: undefined field\n" +
 				"  upgrade the CRDs and the policies together: helm upgrade\n" +
-				"warning policy/seamark-marker-author: the policy does not exist: who can write a marker can run commands in the pods of the namespace and label them\n" +
+				"warning policy/seamark-marker-author: the policy does not exist: who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses\n" +
 				"  if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart\n",
 		},
 		"webhook without certificates": {

@@ -75,7 +75,7 @@ func (f *Facts) policy(name string) Result {
 // withoutPolicy returns the consequence of a policy that has no effect.
 func withoutPolicy(name string) string {
 	if name == authorPolicy {
-		return "who can write a marker can run commands in the pods of the namespace and label them"
+		return "who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses"
 	}
 	return "an agent could write for other nodes"
 }

@@ -34,7 +34,8 @@ const (
 
 	// PublishHTTPBodyAnnotationKey is the PodProbeMarker annotation that, if it is "true",
 	// makes the bodies of successful httpGet responses the messages of their probes. By
-	// default they are not published, because they may contain confidential data.
+	// default they are not published, because they may contain confidential data. Setting it
+	// requires the right to get pods/proxy.
 	PublishHTTPBodyAnnotationKey = "seamark.dev/publish-http-body"
 
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
