@@ -227,7 +227,8 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int) {
 	r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
 		corev1.EventTypeWarning, eventPlanTooLarge,
-		"The API server refused the node's plan with %d pods as too large. A smaller plan, with fewer probes, takes its place.", pods)
+		"The API server refused the node's plan with %d pods as too large. A smaller plan takes its place: "+
+			"the probes that it leaves out do not run, and their marks are removed.", pods)
 }
 
 // write creates or replaces the plan. It returns when it must be written again, zero if it is stored.
