@@ -4,6 +4,7 @@
 package podmark
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +37,23 @@ func inStatus(probeReports bool, states ...v1alpha1.ContainerProbeState) *v1alph
 	if len(states) > 0 {
 		npp.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{Namespace: "ns", Name: "a", UID: "uid-a", ProbeStates: states}}
 	}
+	return npp
+}
+
+// planned returns the NodePodProbe of node-1 whose agent reports in ProbeReports and runs a generation
+// of the plan. The stored generation has the pods with the UIDs.
+func planned(running, generation int64, uids ...string) *v1alpha1.NodePodProbe {
+	npp := inStatus(true)
+	npp.Generation, npp.Status.ObservedGeneration = generation, running
+	for _, uid := range uids {
+		npp.Spec.PodProbes = append(npp.Spec.PodProbes, v1alpha1.PodProbe{Namespace: "ns", Name: strings.TrimPrefix(uid, "uid-"), UID: uid})
+	}
+	return npp
+}
+
+// inOldForm returns the NodePodProbe of an agent that does not report in ProbeReports.
+func inOldForm(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	npp.Status.ProbeReports = false
 	return npp
 }
 
@@ -151,7 +169,19 @@ func TestTakeoverKeepsMarks(t *testing.T) {
 			before: inStatus(true), slices: slices{inSlice("node-1.0", healthy)},
 			after: inStatus(false), newSlices: slices{inSlice("node-1.0", healthy)},
 		},
-		"ProbeReport is lost": {before: inStatus(true), slices: slices{inSlice("node-1.0", healthy)}, after: inStatus(true)},
+		"ProbeReport is lost": {before: planned(1, 1, "uid-a"), slices: slices{inSlice("node-1.0", healthy)}, after: planned(1, 1, "uid-a")},
+		"ProbeReport and NodePodProbe are lost": {
+			before: planned(7, 7, "uid-a"), slices: slices{inSlice("node-1.0", healthy)}, after: planned(0, 1, "uid-a"),
+		},
+		"agent runs the plan of a new NodePodProbe": {before: planned(0, 1, "uid-a"), after: planned(1, 1, "uid-a")},
+		"plan of OpenKruise": {
+			before: inOldForm(planned(0, 4, "uid-b")), after: planned(5, 5, "uid-a", "uid-b"), newSlices: slices{inSlice("node-1.0", healthy)},
+		},
+		"pod is about to lose its place": {before: planned(4, 4, "uid-a", "uid-b"), after: planned(4, 5, "uid-b")},
+		"pod lost its place, and the agent keeps its states": {
+			before: planned(4, 5, "uid-b"), after: planned(5, 5, "uid-b"),
+			slices: slices{inSlice("node-1.0", healthy)}, newSlices: slices{inSlice("node-1.0", healthy)},
+		},
 		"pod is in two ProbeReports for a while": {
 			before: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 10)), inSlice("node-1.1", healthy)},
 			after: inStatus(true), newSlices: slices{inSlice("node-1.1", healthy)},
@@ -190,6 +220,18 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 		"status changes":              {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
 		"agent of an earlier release": {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
 		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true, late), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"pod lost its place, agent drops its states": {
+			marked: true, want: []map[string]string{nil},
+			move: move{before: planned(5, 5, "uid-b"), after: planned(5, 5, "uid-b"), slices: slices{inSlice("node-1.0", late)}},
+		},
+		"agent runs a plan without the pod": {
+			marked: true, want: []map[string]string{nil},
+			move: move{before: planned(4, 5, "uid-b"), after: planned(5, 5, "uid-b")},
+		},
+		"pod loses its place and its states at once": {
+			marked: true, want: []map[string]string{nil},
+			move: move{before: planned(4, 4, "uid-a"), after: planned(6, 6), slices: slices{inSlice("node-1.0", late)}},
+		},
 		"agent of an earlier release, pod without a state": {
 			marked: true, want: []map[string]string{nil},
 			move: move{before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)}, newSlices: slices{inSlice("node-1.0", late)}},
