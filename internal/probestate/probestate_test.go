@@ -145,12 +145,16 @@ func TestRow(t *testing.T) {
 		"container missing": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Container("web"))
 		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *probestate.Row) { r.Container = "web" })},
-		"pod unbound":                {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
-		"pod not initialized":        {func(i *input) { i.pod.Initialized(corev1.ConditionFalse) }, problem("PodNotInitialized", "pod is not initialized")},
-		"pod terminating":            {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
-		"pod completed":              {func(i *input) { i.pod.Phase(corev1.PodSucceeded) }, problem("PodEnding", "pod has ended: its phase is Succeeded")},
-		"no NodePodProbe":            {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
-		"not planned":                {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
+		"pod unbound":         {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
+		"pod not initialized": {func(i *input) { i.pod.Initialized(corev1.ConditionFalse) }, problem("PodNotInitialized", "pod is not initialized")},
+		"pod terminating":     {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
+		"pod completed":       {func(i *input) { i.pod.Phase(corev1.PodSucceeded) }, problem("PodEnding", "pod has ended: its phase is Succeeded")},
+		"no NodePodProbe":     {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
+		"not planned":         {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
+		"not planned, states dropped": {func(i *input) {
+			ownCondition(i)
+			i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
+		}, both(idleMark, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
 		"another pod, same name":     {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes[0].UID = "old" } }, both(reported, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
 		"agent behind":               {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Generation = 4 } }, both(reported, problem("PlanNotRunning", "agent of node n1 does not run generation 4 of its plan yet: the last one is 3"))},
 		"error":                      {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "probe cannot be run: no such file"))},
