@@ -4,16 +4,40 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// MarkInterval is how often the marks of a pod may change for any length of time without a delay.
+const MarkInterval = 5 * time.Second
+
+// Limit is why the writes of marks to a pod are limited.
+type Limit string
+
+// The limits.
+const (
+	// LimitLoop means that the marks change again after each write.
+	LimitLoop Limit = "loop"
+	// LimitRate means that the marks change more often than every MarkInterval for a long time.
+	LimitRate Limit = "rate"
+)
+
+// Cause returns what the marks do, as the end of a sentence.
+func (l Limit) Cause() string {
+	if l == LimitRate {
+		return fmt.Sprintf("change more often than every %s", MarkInterval)
+	}
+	return "change again after each write"
+}
+
 // MarkProblem describes why a pod does not have all marks of one marker.
 type MarkProblem struct {
-	// Limited is whether the writes to the pod are limited, because marks of the marker change
-	// too often.
-	Limited bool
+	// Limited is why the writes to the pod are limited, because marks of the marker change too
+	// often. It is empty if they are not.
+	Limited Limit
 	// Refused has, by probe of the marker, why the API server refuses the marks of the probe.
 	Refused map[string]string
 }

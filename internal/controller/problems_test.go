@@ -15,7 +15,7 @@ import (
 )
 
 func TestMarkProblems(t *testing.T) {
-	limited := MarkProblem{Limited: true}
+	limited := MarkProblem{Limited: LimitLoop}
 	refused := func(reason string) MarkProblem { return MarkProblem{Refused: map[string]string{"p": reason}} }
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()

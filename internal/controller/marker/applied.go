@@ -54,11 +54,11 @@ func applied(problems map[string]controller.MarkProblem) finding {
 		none.cause = "none" // Unlike a stored problem, it is the result of a check.
 		return none
 	}
-	var limited pods
+	limited := make(map[controller.Limit]pods)
 	refused := make(map[string]pods)
 	for name, problem := range problems {
-		if problem.Limited {
-			limited = limited.with(name)
+		if problem.Limited != "" {
+			limited[problem.Limited] = limited[problem.Limited].with(name)
 		}
 		for probe := range problem.Refused {
 			refused[probe] = refused[probe].with(name)
@@ -75,11 +75,19 @@ func applied(problems map[string]controller.MarkProblem) finding {
 	if len(refused) == 0 {
 		reason = reasonLimited
 	}
-	if limited.count > 0 {
-		cause = append(cause, "limited")
-		sentences = append(sentences, fmt.Sprintf("Writes of marks are limited (pods: %d, such as %s), because the marks change again "+
-			"after each write: check whether another marker or client changes the same keys, or labels that select the pods.",
-			limited.count, limited.example))
+	for _, limit := range slices.Sorted(maps.Keys(limited)) {
+		p := limited[limit]
+		cause = append(cause, "limited by "+string(limit))
+		sentences = append(sentences, fmt.Sprintf("Writes of marks are limited (pods: %d, such as %s), because the marks %s: %s.",
+			p.count, p.example, limit.Cause(), advice(limit)))
 	}
 	return wrong(v1alpha1.ConditionMarksApplied, reason, fmt.Sprint(cause), text.Truncate(strings.Join(sentences, " "), maxMessage))
+}
+
+// advice says how to find the cause of the limit.
+func advice(limit controller.Limit) string {
+	if limit == controller.LimitRate {
+		return "check whether a probe changes its state as often, or whether another client changes the same keys"
+	}
+	return "check whether another marker or client changes the same keys, or labels that select the pods"
 }

@@ -21,10 +21,18 @@ func TestApplied(t *testing.T) {
 	}{
 		"none": {reason: "Applied", message: "All marks are written."},
 		"limited": {
-			problems: map[string]controller.MarkProblem{"b": {Limited: true}, "a": {Limited: true}},
+			problems: map[string]controller.MarkProblem{"b": {Limited: controller.LimitLoop}, "a": {Limited: controller.LimitLoop}},
 			reason:   "WritesLimited",
 			message: "Writes of marks are limited (pods: 2, such as a), because the marks change again after each write: " +
 				"check whether another marker or client changes the same keys, or labels that select the pods.",
+		},
+		"limited for two reasons": {
+			problems: map[string]controller.MarkProblem{"b": {Limited: controller.LimitLoop}, "a": {Limited: controller.LimitRate}},
+			reason:   "WritesLimited",
+			message: "Writes of marks are limited (pods: 1, such as b), because the marks change again after each write: " +
+				"check whether another marker or client changes the same keys, or labels that select the pods. " +
+				"Writes of marks are limited (pods: 1, such as a), because the marks change more often than every 5s: " +
+				"check whether a probe changes its state as often, or whether another client changes the same keys.",
 		},
 		"refused in two pods": {
 			problems: map[string]controller.MarkProblem{
@@ -51,7 +59,7 @@ func TestStoredProblemSurvivesRestart(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
-	marker.Status.Conditions = []metav1.Condition{applied(map[string]controller.MarkProblem{"a": {Limited: true}}).Condition}
+	marker.Status.Conditions = []metav1.Condition{applied(map[string]controller.MarkProblem{"a": {Limited: controller.LimitLoop}}).Condition}
 	problems := controller.NewMarkProblems(nil)
 	r := New(Options{Problems: problems, Now: func() time.Time { return now }})
 	check := func(when, reason string) {

@@ -148,7 +148,7 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 	r.outdated.note(key, "1")
 	r.refused.remember(key, refused{uid: "uid-a"})
 	r.recent.Wrote(key, "uid-a", "1", nil)
-	r.Problems.Set(key, map[string]controller.MarkProblem{"web": {Limited: true}})
+	r.Problems.Set(key, map[string]controller.MarkProblem{"web": {Limited: controller.LimitLoop}})
 	for range q.Len() {
 		request, _ := q.Get()
 		if _, err := r.Reconcile(t.Context(), request); err != nil {
@@ -156,7 +156,7 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 		}
 		q.Done(request)
 	}
-	if len(r.limits.by)+len(r.outdated.versions)+len(r.refused.by) > 0 {
+	if r.limits.pods.Len()+len(r.outdated.versions)+len(r.refused.by) > 0 {
 		t.Error("a deleted pod is remembered")
 	}
 	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
@@ -174,7 +174,7 @@ func TestReplacedPodHasALimitOfItsOwn(t *testing.T) {
 	before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
 	after.UID = "uid-b"
 	r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: before, ObjectNew: after}, q)
-	if len(r.limits.by) > 0 {
+	if r.limits.pods.Len() > 0 {
 		t.Error("the new pod has the limit of the old one")
 	}
 }

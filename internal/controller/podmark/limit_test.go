@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/controller"
 )
 
 // drive simulates a pod whose marks need a write at the start and again each time that reaction
@@ -46,19 +48,51 @@ func TestLimitBacksOffInALoop(t *testing.T) {
 }
 
 func TestLimitDoesNotDelayOrdinaryChanges(t *testing.T) {
-	for name, period := range map[string]time.Duration{
-		"every second": time.Second, "every 3 seconds": 3 * time.Second, "every minute": time.Minute,
+	for name, tc := range map[string]struct {
+		period time.Duration
+		writes int
+	}{
+		"every 100 milliseconds": {100 * time.Millisecond, burst},
+		"every second":           {time.Second, 37},
+		"every 3 seconds":        {3 * time.Second, 73},
+		"every 5 seconds":        {5 * time.Second, 10_000},
+		"every minute":           {time.Minute, 10_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i, at := range drive(&limit{}, always(period), 100*period) {
-				if want := time.Duration(i) * period; at != want {
+			for i, at := range drive(&limit{}, always(tc.period), time.Duration(tc.writes)*tc.period) {
+				if want := time.Duration(i) * tc.period; at != want {
 					t.Fatalf("write %d at %s, want %s", i, at, want)
 				}
 			}
 		})
 	}
-	if got := drive(&limit{}, always(100*time.Millisecond), 450*time.Millisecond); len(got) != 5 {
-		t.Errorf("%d of 5 writes in a burst were not delayed", len(got))
+}
+
+// A probe changes its state every second for an hour. The quota is used up after 37 writes; then
+// there is a write every 5 seconds, although some of them are needed again at once.
+func TestLimitOfAFlappingProbe(t *testing.T) {
+	for name, reaction := range map[string]func(int) time.Duration{
+		"in step":     always(time.Second),
+		"out of step": func(write int) time.Duration { return time.Duration(write%10) * time.Second / 10 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &limit{full: time.Unix(1_700_000_000, 0).Add(quota * controller.MarkInterval)}
+			writes := drive(l, reaction, time.Hour)
+			if len(writes) != 719 {
+				t.Errorf("%d writes without a quota, want 719", len(writes))
+			}
+			if l.why() != controller.LimitRate {
+				t.Errorf("limited because of %q", l.why())
+			}
+		})
+	}
+	l := &limit{}
+	if writes := drive(l, always(time.Second), time.Hour); len(writes) != quota+719 {
+		t.Errorf("%d writes, want %d", len(writes), quota+719)
+	}
+	end := time.Unix(1_700_000_000, 0).Add(time.Hour)
+	if rest := l.settled(end); rest <= 0 || rest > quota*controller.MarkInterval || l.settled(end.Add(rest)) != 0 || !l.unused(end.Add(rest)) {
+		t.Errorf("after %s without changes, the limit is %+v, want full buckets", rest, l)
 	}
 }
 
@@ -66,20 +100,24 @@ func TestLimitRecovers(t *testing.T) {
 	l := &limit{}
 	loop := drive(l, always(0), 200*time.Second)
 	end := time.Unix(1_700_000_000, 0).Add(loop[len(loop)-1])
-	if !l.limited {
-		t.Fatal("the loop is not limited")
+	if l.why() != controller.LimitLoop {
+		t.Fatalf("the loop is limited because of %q", l.why())
 	}
 	rest := l.settled(end)
 	if rest != burst*fastest {
 		t.Errorf("the bucket is full after %s, want %s", rest, burst*fastest)
 	}
-	if again := l.settled(end.Add(rest)); again != 0 || l.limited || l.gap != 0 {
+	if again := l.settled(end.Add(rest)); again != 0 || l.why() != "" || l.gap != 0 {
 		t.Errorf("after %s without changes, the limit is %+v with %s left, want a full bucket", rest, l, again)
+	}
+	if later := end.Add(quota * controller.MarkInterval); !l.unused(later) {
+		t.Errorf("after %s without changes, the limit is %+v", quota*controller.MarkInterval, l)
 	}
 }
 
 // FuzzLimit gives the reactions of a pod in tenths of a second. There are never more writes than
-// the burst and one per second, and no write is delayed by more than the slowest interval.
+// the burst and one per second, nor than the quota and one per controller.MarkInterval, and no write
+// is delayed by more than the slowest interval.
 func FuzzLimit(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9})
@@ -94,7 +132,8 @@ func FuzzLimit(f *testing.F) {
 		writes := drive(&limit{}, reaction, time.Hour)
 		for i, from := range writes {
 			for j, to := range writes[i:] {
-				if most := burst + int((to-from)/fastest) + 1; j+1 > most {
+				most := min(burst+int((to-from)/fastest), quota+int((to-from)/controller.MarkInterval)) + 1
+				if j+1 > most {
 					t.Fatalf("%d writes from %s to %s, want at most %d", j+1, from, to, most)
 				}
 			}

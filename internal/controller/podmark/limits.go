@@ -4,19 +4,21 @@
 package podmark
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
-// limits holds the limits of the pods that were written recently. A limit whose bucket is full
-// again equals a new one and is forgotten. It is safe for concurrent use.
+// limits holds the limits of the pods that were written recently. It is safe for concurrent use.
 type limits struct {
-	mu    sync.Mutex
-	by    map[types.NamespacedName]*podLimit
-	swept time.Time
+	pods keyed.Store[types.NamespacedName, podLimit]
+	// swept is when the unused limits were last removed, in nanoseconds of Unix time.
+	swept atomic.Int64
 }
 
 type podLimit struct {
@@ -25,91 +27,54 @@ type podLimit struct {
 	markers sets.Set[string]
 }
 
-// sweepInterval is the minimum time between two searches for full buckets.
+// sweepInterval is the minimum time between two searches for unused limits.
 const sweepInterval = time.Minute
-
-func newLimits() *limits {
-	return &limits{by: make(map[types.NamespacedName]*podLimit)}
-}
 
 // wait returns how long the write that the pod needs must wait, and whether this is the first
 // delay of this write. If it waits, the markers that declare its keys are remembered, and began
-// is whether the pod was not limited before.
-func (l *limits) wait(pod types.NamespacedName, now time.Time, markers func() []string) (wait time.Duration, first, began bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.by[pod]
-	if p == nil {
-		p = &podLimit{}
-		l.by[pod] = p
-	}
-	before := p.limited
-	wait, first = p.wait(now)
-	if first {
-		p.markers = p.markers.Union(sets.New(markers()...))
-	}
-	return wait, first, p.limited && !before
+// is why the pod is limited if it was not before.
+func (l *limits) wait(pod types.NamespacedName, now time.Time, markers func() []string) (wait time.Duration, first bool, began controller.Limit) {
+	l.pods.Update(pod, func(p *podLimit) bool {
+		before := p.why()
+		if wait, first = p.wait(now); first {
+			p.markers = p.markers.Union(sets.New(markers()...))
+		}
+		if before == "" {
+			began = p.why()
+		}
+		return true
+	})
+	return wait, first, began
 }
 
 // written records a write that wait permitted.
 func (l *limits) written(pod types.NamespacedName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.by[pod]; p != nil {
+	l.pods.Update(pod, func(p *podLimit) bool {
 		p.written(now)
+		return true
+	})
+	if last := l.swept.Load(); now.UnixNano()-last >= int64(sweepInterval) && l.swept.CompareAndSwap(last, now.UnixNano()) {
+		// Limited pods are settled by a reconcile of their own, which reports the end.
+		l.pods.Expire(func(_ types.NamespacedName, p podLimit) bool { return p.why() == "" && p.unused(now) })
 	}
-	l.sweep(now)
 }
 
-// settled records that the pod needs no write. It returns the time until the pod is no longer
-// limited; zero means that it is not limited.
-func (l *limits) settled(pod types.NamespacedName, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.by[pod]
-	if p == nil {
-		return 0
-	}
-	rest := p.settled(now)
-	if rest == 0 {
-		delete(l.by, pod)
-	}
-	if !p.limited {
-		return 0
-	}
+// settled records that the pod needs no write. It returns the time after which the pod must be
+// settled again, because its limit may end; zero means that it is not limited.
+func (l *limits) settled(pod types.NamespacedName, now time.Time) (rest time.Duration) {
+	l.pods.Update(pod, func(p *podLimit) bool {
+		rest = p.settled(now)
+		return !p.unused(now)
+	})
 	return rest
 }
 
-// of returns the names of the markers that declare the keys of the limited writes. They are none
-// if the pod is not limited.
-func (l *limits) of(pod types.NamespacedName) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.by[pod]; p != nil && p.limited {
-		return sets.List(p.markers)
+// of returns why the writes are limited, and the names of the markers that declare their keys. They
+// are none if the pod is not limited.
+func (l *limits) of(pod types.NamespacedName) (controller.Limit, []string) {
+	p, _ := l.pods.Get(pod)
+	if p.why() == "" {
+		return "", nil
 	}
-	return nil
-}
-
-func (l *limits) forget(pod types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.by, pod)
-}
-
-// sweep forgets full buckets. Limited pods are settled by a reconcile of their own.
-func (l *limits) sweep(now time.Time) {
-	if now.Sub(l.swept) < sweepInterval {
-		return
-	}
-	l.swept = now
-	for pod, p := range l.by {
-		if !p.wanted && !p.limited && now.Sub(p.calm) > burst*fastest {
-			delete(l.by, pod)
-		}
-	}
-	if len(l.by) == 0 {
-		// Maps keep their memory.
-		l.by = make(map[types.NamespacedName]*podLimit)
-	}
+	return p.why(), sets.List(p.markers)
 }

@@ -63,7 +63,7 @@ type Reconciler struct {
 	parser   *mark.Parser
 	arrivals *arrivals
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
-	limits   *limits
+	limits   limits
 	refused  *refusals
 	outdated *outdatedPods
 }
@@ -76,7 +76,6 @@ func New(options Options) *Reconciler {
 		parser:   mark.NewParser(),
 		arrivals: newArrivals(),
 		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
-		limits:   newLimits(),
 		refused:  newRefusals(),
 		outdated: newOutdatedPods(),
 	}
@@ -148,7 +147,7 @@ func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.R
 // forget forgets a pod that no longer exists or is ending.
 func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.recent.Forget(pod)
-	r.limits.forget(pod)
+	r.limits.pods.Forget(pod)
 	r.refused.forget(pod)
 	r.outdated.forget(pod)
 	r.Refusals.Note(pod, nil)

@@ -230,33 +230,3 @@ func TestDeniedPodAccusesNoProbe(t *testing.T) {
 		t.Errorf("problems %v, want none", found)
 	}
 }
-
-// The cache always has another label than the one that was written, as if another client reset it.
-func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
-	server := &recorded{}
-	r := reconciler(t, server, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
-	now := time.Unix(1_700_000_000, 0)
-	r.Now = func() time.Time { return now }
-	end := now.Add(10 * time.Minute)
-	for now.Before(end) {
-		r.recent.Forget(key)
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.limits.of(key)) > 0 && r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Limited != true {
-			t.Error("the limit is not reported to the marker")
-		}
-		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
-	}
-	// The burst, the backing off, and one write per 30 seconds.
-	if n := len(server.labels); n < 20 || n > 5+5+20 {
-		t.Errorf("%d writes in 10 minutes, want about 29", n)
-	}
-	r.forget(key)
-	if len(r.limits.by) > 0 {
-		t.Error("the limit of a deleted pod is kept")
-	}
-}

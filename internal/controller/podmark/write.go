@@ -32,12 +32,12 @@ func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) 
 		r.Metrics.MarksLimited()
 		r.publish(key, change)
 	}
-	if began {
+	if began != "" {
 		set, removed := change.differences()
 		keys := strings.Join(names(append(set, removed...)), ", ")
 		r.Recorder.Eventf(pod, corev1.EventTypeWarning, v1alpha1.EventReasonMarksLimited,
-			"Writes of marks are limited, because they change again after each write: %s.", keys)
-		log.FromContext(ctx).Info("Limited writes of marks to pod", "marks", keys)
+			"Writes of marks are limited, because they %s: %s.", began.Cause(), keys)
+		log.FromContext(ctx).Info("Limited writes of marks to pod", "marks", keys, "cause", began.Cause())
 	}
 	return wait
 }
@@ -51,9 +51,10 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 		}
 		return problems[marker]
 	}
-	for _, marker := range r.limits.of(pod) {
+	limit, limited := r.limits.of(pod)
+	for _, marker := range limited {
 		p := problem(marker)
-		p.Limited = true
+		p.Limited = limit
 		problems[marker] = p
 	}
 	for _, refusal := range append(slices.Clip(change.refused), change.keptBy()...) {
