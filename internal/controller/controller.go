@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/program/fairqueue"
 )
 
 // timeout limits one reconcile if the connection to the API server hangs.
@@ -26,17 +27,22 @@ const timeout = 30 * time.Second
 // the sources only while the manager leads: a queue that no worker empties would keep the
 // name of every object that ever changed. The caches of every manager are synced, so a new
 // leader starts with an event for every object. Failures are retried with a back-off per
-// object from 10 milliseconds to 30 seconds; there is no overall limit. Each log line of a
-// reconcile names its subject.
+// object from 10 milliseconds to 30 seconds; there is no overall limit. The namespaces of pods and
+// markers are served in turn, so that one with many changes does not delay the others. Each log
+// line of a reconcile names its subject.
 func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
-	c, err := controller.New(name, mgr, controller.Options{
+	options := controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrency,
 		ReconciliationTimeout:   timeout,
 		LogConstructor:          subject.logs(mgr.GetLogger().WithValues("controller", name)),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
-	})
+	}
+	if subject == SubjectPod || subject == SubjectMarker {
+		options.NewQueue = newFairQueue
+	}
+	c, err := controller.New(name, mgr, options)
 	if err != nil {
 		return fmt.Errorf("create controller %s: %w", name, err)
 	}
@@ -46,6 +52,21 @@ func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconcil
 		}
 	}
 	return nil
+}
+
+// newFairQueue returns a queue that serves the namespaces of its requests in turn. A request waits for
+// at most one request of each other namespace, besides those that are being handled. It has no
+// priorities: the requests of the start delay only later ones of the same namespace.
+func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Queue {
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{
+		Name: name, Queue: fairqueue.New(func(request reconcile.Request) string { return request.Namespace }),
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+		Name: name,
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
+			Name: name, Queue: ready,
+		}),
+	})
 }
 
 // Subject is what the requests of a controller name. It is a key in log lines.

@@ -1,0 +1,96 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fairqueue_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/program/fairqueue"
+)
+
+// tenant is the letter at the beginning of an item.
+func tenant(item string) string { return item[:1] }
+
+func TestQueue(t *testing.T) {
+	cases := map[string]struct {
+		// steps are items to push, and numbers of items to pop.
+		steps []any
+		want  string
+	}{
+		"one tenant, in order":             {steps: []any{"a1", "a2", "a3", 3}, want: "a1 a2 a3"},
+		"tenants in turn":                  {steps: []any{"a1", "a2", "a3", "b1", "b2", 5}, want: "a1 b1 a2 b2 a3"},
+		"a new tenant waits for one round": {steps: []any{"a1", "a2", "b1", "b2", 1, "c1", 4}, want: "a1 b1 a2 c1 b2"},
+		"a tenant that has waited is next": {steps: []any{"a1", "a2", "b1", 1, "a3", 3}, want: "a1 b1 a2 a3"},
+		"a tenant that returns waits":      {steps: []any{"a1", "b1", "b2", 1, "a1", 3}, want: "a1 b1 a1 b2"},
+		"empty in between":                 {steps: []any{"a1", 1, "b1", 1, "a1", 1}, want: "a1 b1 a1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := fairqueue.New(tenant)
+			var got []string
+			for _, step := range tc.steps {
+				switch step := step.(type) {
+				case string:
+					q.Push(step)
+				case int:
+					for range step {
+						got = append(got, q.Pop())
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("served (-want +got):\n%s", diff)
+			}
+			if q.Len() != 0 {
+				t.Errorf("%d items remain", q.Len())
+			}
+		})
+	}
+}
+
+// FuzzQueue pushes and pops at random. Every item is served once, those of a tenant in order, and
+// between two items of a waiting tenant, every other tenant is served at most once.
+func FuzzQueue(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		q := fairqueue.New(tenant)
+		waiting, since := map[string][]string{}, map[string]map[string]int{}
+		total := 0
+		for i := range 300 {
+			if rng.IntN(5) < 3 || total == 0 {
+				item := fmt.Sprint(string(rune('a'+rng.IntN(5)*rng.IntN(2))), i)
+				if len(waiting[tenant(item)]) == 0 {
+					since[tenant(item)] = map[string]int{}
+				}
+				q.Push(item)
+				waiting[tenant(item)] = append(waiting[tenant(item)], item)
+				total++
+				continue
+			}
+			item := q.Pop()
+			own := tenant(item)
+			if len(waiting[own]) == 0 || waiting[own][0] != item {
+				t.Fatalf("served %s, want the first of %v", item, waiting[own])
+			}
+			waiting[own], since[own] = waiting[own][1:], map[string]int{}
+			total--
+			for other, served := range since {
+				if served[own]++; other != own && len(waiting[other]) > 0 && served[own] > 1 {
+					t.Fatalf("%s is served twice while %s waits", own, other)
+				}
+			}
+		}
+		if q.Len() != total {
+			t.Errorf("the length is %d, want %d", q.Len(), total)
+		}
+	})
+}
