@@ -139,10 +139,13 @@ func Differences(owned, desired Marks) (set, removed []Key) {
 }
 
 // Only returns the marks whose keys are in the set.
-func (m Marks) Only(keys sets.Set[Key]) Marks {
+func (m Marks) Only(keys sets.Set[Key]) Marks { return m.filter(keys.Has) }
+
+// filter returns the marks whose keys are to be kept.
+func (m Marks) filter(keep func(Key) bool) Marks {
 	kept := make(Marks)
 	for key, value := range m {
-		if keys.Has(key) {
+		if keep(key) {
 			kept[key] = value
 		}
 	}

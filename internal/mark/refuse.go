@@ -4,6 +4,8 @@
 package mark
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -17,114 +19,60 @@ type Refusal struct {
 	Reason error
 }
 
-// maxTries is the maximum number of tries of one search by Accepted.
-const maxTries = 64
+// MaxTries is the maximum number of tries of one search by Accepted.
+const MaxTries = 64
 
 // Try asks the API server whether it accepts the marks, without writing them. refusal is its
 // reason if it does not; err is any other error.
 type Try func(marks Marks) (refusal, err error)
 
 // Accepted finds the probes whose marks are refused, given that all marks together are refused
-// for the reason. It returns the marks of the other probes, which are accepted together. The
-// probes are considered in the given order, as for conflicts: if the marks of several probes are
-// too large together, the last ones are refused. If the marks without any probe are refused too,
-// no probe is at fault, and the error is the reason. After maxTries, it omits all probes that it
-// has not tried.
+// for the reason. It returns the marks of the other probes, which are accepted together. It adds
+// the marks of probe by probe in the given order, as for conflicts: if the marks of several probes
+// are too large together, the last ones are refused. If the marks without any probe are refused
+// too, no probe is at fault, and the error is the reason. After MaxTries, it omits the probes that
+// it has not tried.
 func Accepted(desired Marks, claims Claims, order []probeid.ID, reason error, try Try) (Marks, []Refusal, error) {
-	s := &search{desired: desired, claims: claims, try: try}
-	for _, id := range order {
-		if len(desired.of(claims, sets.New(id))) > 0 {
-			s.probes = append(s.probes, id)
-		}
-	}
-	refusal, err := s.attempt(nil)
-	if err != nil || refusal != nil {
-		return nil, nil, firstError(err, reason)
+	accepted := make(Marks)
+	refusal, err := try(accepted)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case refusal != nil:
+		return nil, nil, reason
 	}
 	var refused []Refusal
-	for reason != nil {
-		offender, why, err := s.offender(reason)
-		if err != nil {
-			return nil, nil, err
+	tries := 1
+	for _, id := range order {
+		more := desired.Of(claims, id)
+		if len(more) == 0 {
+			continue
 		}
-		refused = append(refused, Refusal{Probe: s.probes[offender], Reason: why})
-		s.probes = append(s.probes[:offender:offender], s.probes[offender+1:]...)
-		if s.accepted = offender; s.tries >= maxTries {
-			for _, id := range s.probes[s.accepted:] {
-				refused = append(refused, Refusal{Probe: id, Reason: why})
-			}
-			s.probes = s.probes[:s.accepted]
+		if tries == MaxTries {
+			refused = append(refused, Refusal{Probe: id, Reason: reason})
+			continue
 		}
-		if s.accepted == len(s.probes) {
-			break
-		}
-		if reason, err = s.attempt(s.probes); err != nil {
-			return nil, nil, err
-		}
-	}
-	return desired.of(claims, sets.New(s.probes...)), refused, nil
-}
-
-func firstError(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
-}
-
-// search looks for the refused probes. The marks of the first accepted probes are accepted
-// together, and those of all probes are refused together.
-type search struct {
-	desired  Marks
-	claims   Claims
-	try      Try
-	probes   []probeid.ID
-	accepted int
-	tries    int
-}
-
-func (s *search) attempt(probes []probeid.ID) (refusal, err error) {
-	s.tries++
-	return s.try(s.desired.of(s.claims, sets.New(probes...)))
-}
-
-// offender returns the index of the first probe with which the marks of the probes up to it are
-// refused, by bisection, and the reason.
-func (s *search) offender(reason error) (int, error, error) {
-	low, high := s.accepted, len(s.probes)
-	for high-low > 1 {
-		middle := (low + high) / 2
-		refusal, err := s.attempt(s.probes[:middle])
+		tries++
+		maps.Copy(more, accepted)
+		refusal, err := try(more)
 		switch {
 		case err != nil:
-			return 0, nil, err
+			return nil, nil, err
 		case refusal != nil:
-			high, reason = middle, refusal
+			refused = append(refused, Refusal{Probe: id, Reason: refusal})
 		default:
-			low = middle
+			accepted = more
 		}
 	}
-	return high - 1, reason, nil
+	return accepted, refused, nil
 }
 
-// of returns the marks that belong to the probes.
-func (m Marks) of(claims Claims, probes sets.Set[probeid.ID]) Marks {
-	marks := make(Marks)
-	for key, value := range m {
-		if probes.Has(claims[key]) {
-			marks[key] = value
-		}
-	}
-	return marks
+// Of returns the marks that belong to the probe.
+func (m Marks) Of(claims Claims, probe probeid.ID) Marks {
+	return m.filter(func(key Key) bool { return claims[key] == probe })
 }
 
 // Without returns the marks that do not belong to the probes.
 func (m Marks) Without(claims Claims, probes sets.Set[probeid.ID]) Marks {
-	marks := make(Marks)
-	for key, value := range m {
-		if !probes.Has(claims[key]) {
-			marks[key] = value
-		}
-	}
-	return marks
+	return m.filter(func(key Key) bool { return !probes.Has(claims[key]) })
 }

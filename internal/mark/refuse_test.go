@@ -56,11 +56,11 @@ func TestAccepted(t *testing.T) {
 		want    []string
 		tries   int
 	}{
-		"only probe":                      {sizes: []int{9}, limit: 5, want: []string{"0: too long"}, tries: 1},
-		"largest first":                   {sizes: []int{9, 1, 1}, limit: 5, want: []string{"0: too long"}, tries: 3},
-		"invalid in the middle":           {sizes: []int{1, 1, 1, 1}, limit: 9, invalid: []int{2}, want: []string{"2: invalid 2"}, tries: 4},
-		"too large together":              {sizes: []int{3, 3, 3, 1}, limit: 7, want: []string{"2: too long"}, tries: 4},
-		"several":                         {sizes: []int{3, 3, 3, 3, 1}, limit: 7, invalid: []int{0}, want: []string{"0: invalid 0", "3: too long"}, tries: 7},
+		"only probe":                      {sizes: []int{9}, limit: 5, want: []string{"0: too long"}, tries: 2},
+		"largest first":                   {sizes: []int{9, 1, 1}, limit: 5, want: []string{"0: too long"}, tries: 4},
+		"invalid in the middle":           {sizes: []int{1, 1, 1, 1}, limit: 9, invalid: []int{2}, want: []string{"2: invalid 2"}, tries: 5},
+		"too large together":              {sizes: []int{3, 3, 3, 1}, limit: 7, want: []string{"2: too long"}, tries: 5},
+		"several":                         {sizes: []int{3, 3, 3, 3, 1}, limit: 7, invalid: []int{0}, want: []string{"0: invalid 0", "3: too long"}, tries: 6},
 		"all":                             {sizes: []int{3, 3}, limit: 2, want: []string{"0: too long", "1: too long"}, tries: 3},
 		"other annotations leave no room": {sizes: []int{1, 1}, limit: -1, want: nil, tries: 1},
 	}
@@ -103,6 +103,18 @@ func TestAcceptedReturnsOtherErrors(t *testing.T) {
 	}
 }
 
+// The probes that are not tried are omitted: a search takes at most MaxTries requests.
+func TestAcceptedIsBounded(t *testing.T) {
+	desired, claims, order := numbered(make([]int, 100)...)
+	s := &server{limit: 200, invalid: map[mark.Key]bool{mark.Annotation("5"): true}}
+	reason, _ := s.try(desired)
+	s.tries = 0
+	accepted, refused, err := mark.Accepted(desired, claims, order, reason, s.try)
+	if err != nil || s.tries != mark.MaxTries || len(accepted) != mark.MaxTries-2 || len(refused) != 100-len(accepted) {
+		t.Errorf("%d tries, %d accepted, %d refused, error %v", s.tries, len(accepted), len(refused), err)
+	}
+}
+
 // FuzzAccepted draws sizes and invalid keys from the seed. What remains must be accepted, and the
 // number of tries is bounded.
 func FuzzAccepted(f *testing.F) {
@@ -127,7 +139,7 @@ func FuzzAccepted(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.tries > 64+8 {
+		if s.tries > min(len(sizes)+1, mark.MaxTries) {
 			t.Errorf("%d tries", s.tries)
 		}
 		if again, _ := s.try(accepted); again != nil {

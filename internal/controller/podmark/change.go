@@ -4,10 +4,7 @@
 package podmark
 
 import (
-	"time"
-
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -21,18 +18,13 @@ type change struct {
 	// owned are Seamark's marks on the pod. all are those that it should have. desired are all
 	// without those of the refused probes.
 	owned, all, desired mark.Marks
-	// leftover are keys to remove that other managers own. kept are those of them that the API
-	// server does not let Seamark remove, for the reason.
-	leftover, kept []mark.Key
-	reason         error
+	// leftover are keys to remove that other managers own.
+	leftover []mark.Key
 	// claims are the probes that the marks belong to. order are the planned probes.
 	claims mark.Claims
 	order  []plan.PlannedProbe
-	// refused are the probes whose marks the API server does not accept. searched and repeated
-	// are when and whether they were found by a search for this change.
-	refused  []mark.Refusal
-	searched time.Time
-	repeated bool
+	// refused is what the API server does not accept of the change.
+	refused refused
 	// markers are those of the pod's namespace.
 	markers []*plan.Marker
 }
@@ -93,19 +85,10 @@ func (c change) ids() []probeid.ID {
 // keptBy returns the probes that declare the kept keys, with the reason.
 func (c change) keptBy() []mark.Refusal {
 	var refusals []mark.Refusal
-	for _, key := range c.kept {
+	for _, key := range c.refused.kept {
 		if probe, declared := c.claims[key]; declared {
-			refusals = append(refusals, mark.Refusal{Probe: probe, Reason: c.reason})
+			refusals = append(refusals, mark.Refusal{Probe: probe, Reason: c.refused.reason})
 		}
 	}
 	return refusals
-}
-
-// refusal returns what to remember about the refused part of the change, which was written to the
-// pod with the UID and led to the resource version.
-func (c change) refusal(uid types.UID, version string) refused {
-	return refused{
-		uid: uid, version: version, desired: c.all, claims: c.claims,
-		probes: c.refused, kept: c.kept, reason: c.reason, searched: c.searched, repeated: c.repeated,
-	}
 }

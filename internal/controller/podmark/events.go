@@ -114,7 +114,7 @@ func (r *Reconciler) enqueueReported(q controller.Queue, before, after []seamark
 	now := r.Now()
 	for _, pod := range mark.Changed(before, after) {
 		if live {
-			r.arrivals.note(pod, now)
+			r.noteArrival(pod, now)
 		}
 		controller.Enqueue(q, pod)
 	}
@@ -140,17 +140,18 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
-				r.arrivals.note(key, r.Now())
+				r.noteArrival(key, r.Now())
 			}
 			// Any change of the pod may make room for marks that were refused.
-			if reported || r.refused.has(key) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
+			_, refused := r.refused.Get(key)
+			if reported || refused || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
 				!sameMarks(e.ObjectOld, e.ObjectNew) {
 				controller.Enqueue(q, key)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
 			key := client.ObjectKeyFromObject(e.Object)
-			r.arrivals.take(key)
+			r.arrivals.Forget(key)
 			r.forget(key)
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
 			controller.Enqueue(q, key)

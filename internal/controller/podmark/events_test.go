@@ -79,7 +79,7 @@ func TestInitialReports(t *testing.T) {
 			if q.Len() != tc.want {
 				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
 			}
-			if len(r.arrivals.at) > 0 {
+			if r.arrivals.Len() > 0 {
 				t.Error("the latency of an initial report is measured")
 			}
 		})
@@ -145,8 +145,8 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 	r := reconciler(t, &recorded{})
 	r.podEvents().Delete(t.Context(), event.TypedDeleteEvent[*corev1.Pod]{Object: builders.Pod("ns", "a").Build()}, q)
 	r.limits.wait(key, r.Now(), func() []string { return nil })
-	r.outdated.note(key, "1")
-	r.refused.remember(key, refused{uid: "uid-a"})
+	r.outdated.Set(key, "1")
+	r.refused.Set(key, refused{uid: "uid-a"})
 	r.recent.Wrote(key, "uid-a", "1", nil)
 	r.Problems.Set(key, map[string]controller.MarkProblem{"web": {Limited: controller.LimitLoop}})
 	for range q.Len() {
@@ -156,7 +156,7 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 		}
 		q.Done(request)
 	}
-	if r.limits.pods.Len()+len(r.outdated.versions)+len(r.refused.by) > 0 {
+	if r.limits.pods.Len()+r.outdated.Len()+r.refused.Len() > 0 {
 		t.Error("a deleted pod is remembered")
 	}
 	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
@@ -59,32 +60,32 @@ type Options struct {
 // Reconciler sets the marks of one pod at a time.
 type Reconciler struct {
 	Options
-	lookup   controller.Lookup
-	parser   *mark.Parser
-	arrivals *arrivals
+	lookup controller.Lookup
+	parser *mark.Parser
+	// arrivals are the earliest reports that wait for the marks of a pod, for the latency.
+	arrivals keyed.Store[types.NamespacedName, time.Time]
 	recent   *apply.Recent[types.NamespacedName, mark.Marks]
 	limits   limits
-	refused  *refusals
-	outdated *outdatedPods
+	refused  keyed.Store[types.NamespacedName, refused]
+	// outdated are the cached versions of pods that a write found outdated, so that the write is
+	// repeated only when the cache has another version.
+	outdated keyed.Store[types.NamespacedName, string]
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options:  options,
-		lookup:   controller.Lookup{Reader: options.Reader},
-		parser:   mark.NewParser(),
-		arrivals: newArrivals(),
-		recent:   apply.NewRecent[types.NamespacedName, mark.Marks](),
-		refused:  newRefusals(),
-		outdated: newOutdatedPods(),
+		Options: options,
+		lookup:  controller.Lookup{Reader: options.Reader},
+		parser:  mark.NewParser(),
+		recent:  apply.NewRecent[types.NamespacedName, mark.Marks](),
 	}
 }
 
 // Reconcile corrects the marks of the requested pod. It does not change those of an ending
 // pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	arrived, reported := r.arrivals.take(request.NamespacedName)
+	arrived, reported := r.arrivals.Take(request.NamespacedName)
 	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -93,12 +94,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if r.outdated.has(request.NamespacedName, pod.ResourceVersion) {
+	if outdated, found := r.outdated.Get(request.NamespacedName); found && outdated == pod.ResourceVersion {
 		if reported {
-			r.arrivals.note(request.NamespacedName, arrived)
+			r.noteArrival(request.NamespacedName, arrived)
 		}
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
+	r.outdated.Forget(request.NamespacedName)
 	change, err := r.compare(ctx, pod)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -109,14 +111,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if wait := r.delay(ctx, pod, change); wait > 0 {
 		if reported {
-			r.arrivals.note(request.NamespacedName, arrived)
+			r.noteArrival(request.NamespacedName, arrived)
 		}
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	change, err = r.apply(ctx, pod, change)
 	if err != nil {
 		if reported {
-			r.arrivals.note(request.NamespacedName, arrived)
+			r.noteArrival(request.NamespacedName, arrived)
 		}
 		return r.outdatedOr(pod, err)
 	}
@@ -127,18 +129,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.settle(request.NamespacedName, change), nil
 }
 
+// noteArrival records when a state of the pod was reported, unless an earlier one waits for its marks.
+func (r *Reconciler) noteArrival(pod types.NamespacedName, at time.Time) {
+	r.arrivals.Update(pod, func(earliest *time.Time) bool {
+		if earliest.IsZero() || at.Before(*earliest) {
+			*earliest = at
+		}
+		return true
+	})
+}
+
 // settle records that the pod has the marks of the change. If the writes to the pod are limited,
 // the pod is checked again when they may no longer be, and if marks are refused without a search,
 // when a search is due.
 func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.Result {
 	now := r.Now()
 	rest := r.limits.settled(pod, now)
-	last := change.refusal("", "")
-	if last.isEmpty() {
-		r.refused.forget(pod)
+	if last, found := r.refused.Get(pod); found && change.refused.isEmpty() && !now.Before(last.until) {
+		r.refused.Forget(pod)
 	}
 	r.publish(pod, change)
-	if due := last.due(now); rest == 0 || due > 0 && due < rest {
+	if due := change.refused.due(now); rest == 0 || due > 0 && due < rest {
 		rest = due
 	}
 	return reconcile.Result{RequeueAfter: rest}
@@ -148,8 +159,8 @@ func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.R
 func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.recent.Forget(pod)
 	r.limits.pods.Forget(pod)
-	r.refused.forget(pod)
-	r.outdated.forget(pod)
+	r.refused.Forget(pod)
+	r.outdated.Forget(pod)
 	r.Refusals.Note(pod, nil)
 	r.Problems.Set(pod, nil)
 }
@@ -157,7 +168,7 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 // outdatedOr turns a stale-cache conflict into a requeue.
 func (r *Reconciler) outdatedOr(pod *corev1.Pod, err error) (reconcile.Result, error) {
 	if errors.Is(err, apply.ErrOutdated) {
-		r.outdated.note(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
+		r.outdated.Set(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return reconcile.Result{}, err
@@ -182,16 +193,13 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
-	last := r.refused.of(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion, all, claims, r.Now())
-	change := change{
-		owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
-		refused: last.probes, kept: last.kept, reason: last.reason, searched: last.searched, repeated: last.repeated,
-	}
-	if len(change.refused) > 0 {
-		change.desired = all.Without(claims, probesOf(change.refused))
+	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers}
+	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
+		change.refused = last
+		change = change.omit(last.probes, last.until, last.again)
 	}
 	if !unseen {
-		isKept := func(key mark.Key) bool { return slices.Contains(last.kept, key) }
+		isKept := func(key mark.Key) bool { return slices.Contains(change.refused.kept, key) }
 		change.leftover = slices.DeleteFunc(v.Leftover(owned, all), isKept)
 	}
 	return change, nil

@@ -201,7 +201,7 @@ func TestConflictIsRequeued(t *testing.T) {
 	}
 	reconcileAgain(2)
 	r.forget(key)
-	if len(r.outdated.versions) > 0 {
+	if r.outdated.Len() > 0 {
 		t.Error("the outdated version of a deleted pod is kept")
 	}
 }
@@ -217,12 +217,12 @@ func TestReconcileErrors(t *testing.T) {
 			r := reconciler(t, &recorded{err: tc.err}, marker,
 				builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
 			key := types.NamespacedName{Namespace: "ns", Name: "a"}
-			r.arrivals.note(key, time.Unix(1, 0))
+			r.noteArrival(key, time.Unix(1, 0))
 			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if !errors.Is(err, tc.want) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
-			if _, kept := r.arrivals.take(key); kept != (tc.want != nil) {
+			if _, kept := r.arrivals.Take(key); kept != (tc.want != nil) {
 				t.Errorf("arrival kept: %t, want it only if the write is retried", kept)
 			}
 		})

@@ -32,6 +32,7 @@ type strict struct {
 	closed  bool
 	fixed   bool
 	tries   int
+	dryRuns int
 	written []string
 	version int
 }
@@ -51,6 +52,7 @@ func (s *strict) check(marks mark.Marks) error {
 
 func (s *strict) Try(_ context.Context, _ *corev1.Pod, marks mark.Marks) error {
 	s.tries++
+	s.dryRuns++
 	return s.check(marks)
 }
 
@@ -174,7 +176,7 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		again    time.Duration
 	}{
 		{name: "same pod", after: 10 * time.Second, version: "1"},
-		{name: "changed pod", after: 10 * time.Second, version: "2", requests: 2, again: 10 * time.Second},
+		{name: "changed pod", after: 10 * time.Second, version: "2", requests: 1, again: 10 * time.Second},
 		{name: "same pod again", after: 4 * time.Second, version: "2", again: 6 * time.Second},
 		{name: "search is due", after: 6 * time.Second, version: "2", requests: search},
 		{name: "same pod after the search", after: time.Hour, version: "2"},
@@ -183,6 +185,48 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		if n, again := requests(step.after, step.version); n != step.requests || again != step.again {
 			t.Errorf("%s: %d requests, again after %s; want %d and %s", step.name, n, again, step.requests, step.again)
 		}
+	}
+}
+
+// A probe whose marks are refused in one of its states changes its state every 5 seconds. There is a
+// search in 30 seconds, and the marks of the other probe are always correct.
+func TestRefusedMarksOfAFlappingProbe(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("o").Label(v1alpha1.ProbeSucceeded, "one", "1")).
+		Probe(builders.Probe("p").Annotation(v1alpha1.ProbeSucceeded, "note", "bad").Annotation(v1alpha1.ProbeFailed, "note", "good")).Build()
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	server := &strict{}
+	r := reconciler(t, server)
+	now := time.Unix(1_700_000_000, 0)
+	r.Now = func() time.Time { return now }
+	want := map[v1alpha1.ProbeState][]string{v1alpha1.ProbeSucceeded: {"label one=1"}, v1alpha1.ProbeFailed: {"annotation note=good", "label one=1"}}
+	for i := range 13 {
+		state := []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed}[i%2]
+		npp := reported("uid-a", state)
+		npp.Status.PodProbeStatuses[0].ProbeStates = append(npp.Status.PodProbeStatuses[0].ProbeStates,
+			v1alpha1.ContainerProbeState{Name: "web#o", State: v1alpha1.ProbeSucceeded})
+		// The cache has the last write.
+		pod := builders.Pod("ns", "a").Label("app", "game")
+		fields := map[int]string{1: `{"f:labels":{"f:one":{}}}`, 2: `{"f:labels":{"f:one":{}},"f:annotations":{"f:note":{}}}`}
+		if n := len(server.written); n > 0 {
+			pod.Label("one", "1").ManagedFields("seamark", "status", `{"f:metadata":`+fields[n]+`}`)
+		}
+		if len(server.written) > 1 {
+			pod.Annotation("note", "good")
+		}
+		cached := pod.Build()
+		cached.ResourceVersion = strconv.Itoa(1000 + server.version)
+		r.Reader.Client = fakeapi.Client(t, marker, cached, npp).WithReturnManagedFields().Build()
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[state], server.written); diff != "" {
+			t.Errorf("change %d: marks written (-want +got):\n%s", i, diff)
+		}
+		now = now.Add(5 * time.Second)
+	}
+	// Each search tries no probe, the first, and the second: at the start, and after 30 and 60 seconds.
+	if server.dryRuns != 9 {
+		t.Errorf("%d dry runs in a minute, want 9", server.dryRuns)
 	}
 }
 

@@ -57,7 +57,7 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 		p.Limited = limit
 		problems[marker] = p
 	}
-	for _, refusal := range append(slices.Clip(change.refused), change.keptBy()...) {
+	for _, refusal := range append(slices.Clip(change.refused.probes), change.keptBy()...) {
 		p := problem(refusal.Probe.Marker)
 		if p.Refused == nil {
 			p.Refused = make(map[string]string)
@@ -86,8 +86,9 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 		return change, err
 	}
 	r.Refusals.Note(key, nil)
-	if last := change.refusal(pod.UID, version); !last.isEmpty() {
-		r.refused.remember(key, last)
+	if last := change.refused; !last.isEmpty() {
+		last.uid, last.version, last.desired, last.claims = pod.UID, version, change.all, change.claims
+		r.refused.Set(key, last)
 	}
 	if change.isEmpty() {
 		return change, nil
@@ -112,7 +113,8 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 			}
 			r.Metrics.MarksApplied(metrics.MarkRefused)
 			log.FromContext(ctx).Info("API server refused removal of marks", "marks", names(change.leftover), "reason", controller.Reason(err))
-			change.kept, change.reason, change.leftover = append(slices.Clip(change.kept), change.leftover...), err, nil
+			change.refused.kept, change.refused.reason = append(slices.Clip(change.refused.kept), change.leftover...), err
+			change.leftover = nil
 		case err != nil:
 			return "", change, err
 		default:
@@ -120,20 +122,37 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 			log.FromContext(ctx).V(logging.Writes).Info("Removed marks of other owners from pod", "marks", change.leftover)
 		}
 	}
-	if change.desired.Equal(change.owned) {
-		return version, change, nil
-	}
-	applied, err := r.Pods.Marks(ctx, pod, change.desired)
+	applied, err := r.set(ctx, pod, change, version)
 	if isRefusal(err) {
 		return r.writeAccepted(ctx, pod, change, version, err)
 	}
 	return applied, change, err
 }
 
+// set applies the desired marks. The version is returned if the pod has them.
+func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod, change change, version string) (string, error) {
+	if change.desired.Equal(change.owned) {
+		return version, nil
+	}
+	return r.Pods.Marks(ctx, pod, change.desired)
+}
+
 // writeAccepted finds the probes whose marks the API server refuses for the reason, and applies
 // the marks of the others. The marks of a refused probe are removed, because they do not match
-// its state. The version is returned if nothing is written.
+// its state. Soon after a search, it omits the same probes before it searches again, because a
+// search takes many requests. The version is returned if nothing is written.
 func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, version string, reason error) (string, change, error) {
+	now := r.Now()
+	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.uid == pod.UID && now.Before(last.until) {
+		unmarked := func(refusal mark.Refusal) bool { return len(change.all.Of(change.claims, refusal.Probe)) == 0 }
+		if probes := slices.DeleteFunc(slices.Clone(last.probes), unmarked); len(probes) > 0 {
+			change = change.omit(probes, last.until, true)
+			if applied, err := r.set(ctx, pod, change, version); !isRefusal(err) {
+				r.noteRefused(ctx, change, err)
+				return applied, change, err
+			}
+		}
+	}
 	try := func(marks mark.Marks) (error, error) {
 		err := r.Pods.Try(ctx, pod, marks)
 		if isRefusal(err) {
@@ -141,40 +160,23 @@ func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change 
 		}
 		return nil, err
 	}
-	change, err := r.accepted(pod, change, reason, try)
+	_, probes, err := mark.Accepted(change.all, change.claims, change.ids(), reason, try)
 	if err != nil {
 		return "", change, err
 	}
-	r.Metrics.MarksApplied(metrics.MarkRefused)
-	for _, refusal := range change.refused {
-		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
-	}
-	if change.desired.Equal(change.owned) {
-		return version, change, nil
-	}
-	version, err = r.Pods.Marks(ctx, pod, change.desired)
-	return version, change, err
+	change = change.omit(probes, now.Add(searchInterval), false)
+	applied, err := r.set(ctx, pod, change, version)
+	r.noteRefused(ctx, change, err)
+	return applied, change, err
 }
 
-// accepted returns the change without the marks of the refused probes. Soon after a search, it
-// tries to omit the same probes before it searches again, because a search takes many requests.
-func (r *Reconciler) accepted(pod *corev1.Pod, change change, reason error, try mark.Try) (change, error) {
-	now := r.Now()
-	if last, searched := r.refused.recent(client.ObjectKeyFromObject(pod), pod.UID, change.all, change.claims, now); len(last) > 0 {
-		desired := change.all.Without(change.claims, probesOf(last))
-		refusal, err := try(desired)
-		if err != nil {
-			return change, err
-		}
-		if refusal == nil {
-			change.desired, change.refused, change.searched, change.repeated = desired, last, searched, true
-			return change, nil
-		}
-	}
-	desired, refused, err := mark.Accepted(change.all, change.claims, change.ids(), reason, try)
+// noteRefused counts and logs the refused probes of a change that was written, unless err is set.
+func (r *Reconciler) noteRefused(ctx context.Context, change change, err error) {
 	if err != nil {
-		return change, err
+		return
 	}
-	change.desired, change.refused, change.searched, change.repeated = desired, refused, now, false
-	return change, nil
+	r.Metrics.MarksApplied(metrics.MarkRefused)
+	for _, refusal := range change.refused.probes {
+		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
+	}
 }
