@@ -56,7 +56,7 @@ func New(registry prometheus.Registerer) *Metrics {
 		}, []string{"result"}),
 		markLimits: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_limited_total",
-			Help: "Writes of pod marks that were delayed because the marks of the pod change again after each write.",
+			Help: "Writes of pod marks that were delayed because the marks of the pod change again after each write, or too often.",
 		}),
 		statusWrites: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_marker_status_writes_total",
