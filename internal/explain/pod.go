@@ -109,11 +109,19 @@ func (e *explainer) probes() {
 			e.add(Step{Title: "Probe " + p.ID.String(), Verdict: OK, Text: describeProbe(p)})
 		}
 	}
-	for _, p := range e.view.Plan.Problems {
+	for _, p := range e.view.Plan.Unplanned(e.in.Pod) {
 		if e.shown(p.ID.Marker) {
-			e.problem("Probe "+p.ID.String(), view.ProblemText(p), e.kubectl("edit podprobemarker %s", p.ID.Marker), e.about(p)...)
+			e.problem("Probe "+p.ID.String(), view.ProblemText(p), e.remedy(p), e.about(p)...)
 		}
 	}
+}
+
+// remedy returns the command that starts to solve the problem.
+func (e *explainer) remedy(p plan.Problem) string {
+	if p.Reason == plan.TooManyMarkers {
+		return e.kubectl("get podprobemarkers")
+	}
+	return e.kubectl("edit podprobemarker %s", p.ID.Marker)
 }
 
 // describeProbe says what a probe does and when.

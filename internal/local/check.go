@@ -104,7 +104,7 @@ func warnings(markers []*plan.Marker, pods []*pod) []string {
 	}
 	for _, p := range pods {
 		planned := plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults())
-		for _, problem := range planned.Problems {
+		for _, problem := range planned.Unplanned(p.object) {
 			what := "container " + problem.Container
 			if problem.Port != "" {
 				what += ", port " + problem.Port

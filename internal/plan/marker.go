@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,8 @@ type Marker struct {
 	// Deleting is whether the marker is being deleted. It then selects no pods.
 	Deleting bool
 
+	// created is zero if the marker is not stored in a cluster.
+	created time.Time
 	// plan distinguishes the probes from those of an earlier marker with the same name.
 	plan        string
 	selector    labels.Selector
@@ -57,6 +60,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		Namespace: m.Namespace,
 		Name:      m.Name,
 		Deleting:  m.DeletionTimestamp != nil,
+		created:   m.CreationTimestamp.Time,
 		plan:      planOf(m.UID),
 		selector:  selector,
 		probes:    make([]source, 0, len(m.Spec.Probes)),

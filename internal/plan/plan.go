@@ -11,6 +11,7 @@
 //     plan once.
 //   - Every probe is complete: it has all defaults, and port numbers instead of names.
 //   - A marker that is being deleted contributes nothing.
+//   - At most MaxMarkers markers contribute to the plan of a pod: the oldest of those that select it.
 package plan
 
 import (
@@ -45,6 +46,9 @@ type Problem struct {
 	Container string
 	// Port is the port in the probe. It is empty unless Reason is PortNotFound.
 	Port string
+	// Counted lists the markers that count instead: see Excess. It is empty unless Reason is
+	// TooManyMarkers.
+	Counted string
 	// Reason is why the probe cannot run.
 	Reason Reason
 }
@@ -69,14 +73,19 @@ const (
 	// NodePlanFull means that the markers of the namespace need more than its share of the
 	// node's plan: see Fit. It depends on the whole node, so Pod does not return it.
 	NodePlanFull Reason = "NodePlanFull"
+	// TooManyMarkers means that more than MaxMarkers markers select the pod, and that the probe
+	// belongs to one that does not count.
+	TooManyMarkers Reason = "TooManyMarkers"
 )
 
 // PodPlan is the plan of one pod, ordered by marker name and by probe order in the marker.
 type PodPlan struct {
 	// Probes are the probes to run.
 	Probes []PlannedProbe
-	// Problems are the probes that the markers require but that cannot run.
+	// Problems are the probes that the markers that count require but that cannot run.
 	Problems []Problem
+	// Excess has the markers that do not count. Unplanned returns their probes.
+	Excess Excess
 }
 
 // Node compiles the plan of a node from all pods that are bound to it. The plan orders the
@@ -134,11 +143,9 @@ func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 
 // probesOf requires sorted markers.
 func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
-	var planned PodPlan
-	for _, m := range markers {
-		if !m.Selects(pod) {
-			continue
-		}
+	counted, excess := count(pod, markers)
+	planned := PodPlan{Excess: excess}
+	for _, m := range counted {
 		for _, src := range m.probes {
 			spec, problem := resolve(pod, src.spec, defaults)
 			if problem.Reason == "" && spec.TimeoutSeconds > v1alpha1.MaxTimeoutSeconds {

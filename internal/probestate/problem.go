@@ -169,6 +169,8 @@ func CannotRun(p *plan.Problem) *Problem {
 		text = fmt.Sprintf("container %q not found", p.Container)
 	case plan.PortNotFound:
 		text = fmt.Sprintf("container %q has no port %q", p.Container, p.Port)
+	case plan.TooManyMarkers:
+		text = fmt.Sprintf("more than %d markers select the pod, and only the oldest count: %s", plan.MaxMarkers, p.Counted)
 	case plan.TimeoutTooLong:
 		text = fmt.Sprintf("timeoutSeconds must be at most %d", v1alpha1.MaxTimeoutSeconds)
 	case serverless.ConditionTypeMissing:

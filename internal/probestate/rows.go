@@ -46,19 +46,20 @@ func (in Input) rowsOf(pod *corev1.Pod, markers []*plan.Marker, parser *mark.Par
 		r.pod.Plan = plan.Selected(pod, markers, in.Defaults)
 		r.pod.Report = mark.PodReport{}
 	}
-	if len(r.pod.Plan.Probes)+len(r.pod.Plan.Problems) == 0 {
+	problems := r.pod.Plan.Unplanned(pod)
+	if len(r.pod.Plan.Probes)+len(problems) == 0 {
 		return nil
 	}
 	// A pod whose managedFields cannot be parsed has no marks, as for the controllers.
 	r.marks, _ = parser.Owned(pod)
 	r.claims, _ = mark.Claim(r.pod.Plan.Probes)
 	r.errors = errorsOf(in.report(pod), pod)
-	rows := make([]Row, 0, len(r.pod.Plan.Probes)+len(r.pod.Plan.Problems))
+	rows := make([]Row, 0, len(r.pod.Plan.Probes)+len(problems))
 	for _, probe := range r.pod.Plan.Probes {
 		rows = append(rows, r.row(probe))
 	}
-	for i := range r.pod.Plan.Problems {
-		problem := &r.pod.Plan.Problems[i]
+	for i := range problems {
+		problem := &problems[i]
 		row := r.empty(problem.ID, problem.Container)
 		row.Problem = CannotRun(problem)
 		rows = append(rows, row)

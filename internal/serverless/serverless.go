@@ -70,7 +70,7 @@ func (a Annotations) Size() int {
 // The defaults do not affect the annotations.
 func Compile(pod *corev1.Pod, markers []*plan.Marker, defaults plan.Defaults) plan.PodPlan {
 	selected := plan.Selected(pod, markers, defaults)
-	compiled := plan.PodPlan{Problems: selected.Problems}
+	compiled := plan.PodPlan{Problems: selected.Problems, Excess: selected.Excess}
 	taken := make(map[string]bool, len(selected.Probes))
 	for _, probe := range selected.Probes {
 		conditionType := probe.Source.PodConditionType

@@ -57,7 +57,7 @@ func New(pod *corev1.Pod, marker *plan.Marker, others []*plan.Marker) (Pod, erro
 			p.Probes = append(p.Probes, planned)
 		}
 	}
-	for _, problem := range all.Problems {
+	for _, problem := range all.Unplanned(pod) {
 		if problem.ID.Marker == marker.Name {
 			p.Problems = append(p.Problems, problem)
 		}

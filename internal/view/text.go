@@ -20,6 +20,8 @@ func ProblemText(p plan.Problem) string {
 		return fmt.Sprintf("Probe %q: container %q not found", p.ID.Probe, p.Container)
 	case plan.PortNotFound:
 		return fmt.Sprintf("Probe %q: container %q has no port %q", p.ID.Probe, p.Container, p.Port)
+	case plan.TooManyMarkers:
+		return tooManyMarkers(p)
 	case plan.NodePlanFull:
 		return fmt.Sprintf("Probe %q: not run, because the markers of the namespace exceed its share of the node's plan", p.ID.Probe)
 	case serverless.ConditionTypeMissing:
@@ -37,6 +39,19 @@ func ProblemText(p plan.Problem) string {
 	default:
 		return fmt.Sprintf("Probe %q: exactly one handler is required", p.ID.Probe)
 	}
+}
+
+// tooManyMarkers describes a probe of a marker that does not count in a pod, or all probes of the
+// marker if the problem does not name one.
+func tooManyMarkers(p plan.Problem) string {
+	subject, counted := "Its probes are", ""
+	if p.ID.Probe != "" {
+		subject = fmt.Sprintf("Probe %q:", p.ID.Probe)
+	}
+	if p.Counted != "" {
+		counted = ": " + p.Counted
+	}
+	return fmt.Sprintf("%s not run, because more than %d markers select the pod, and only the oldest count%s", subject, plan.MaxMarkers, counted)
 }
 
 // ConflictText describes a key that the pod has from the winner although the loser declares it too.

@@ -24,7 +24,8 @@ func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
 	waiting := probestate.Waiting(view.Pod)
 	planned := plan.Selected(view.Pod, markers, plan.KubernetesDefaults())
 	claims, _ := mark.Claim(planned.Probes)
-	rows := make([]probestate.Row, 0, len(planned.Probes)+len(planned.Problems))
+	problems := planned.Unplanned(view.Pod)
+	rows := make([]probestate.Row, 0, len(planned.Probes)+len(problems))
 	for _, probe := range planned.Probes {
 		row := emptyRow(view.Pod, probe.ID, probe.Plan.ContainerName)
 		row.Marks, row.Problem = marksOf(view, probe, claims), waiting
@@ -35,9 +36,9 @@ func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
 		}
 		rows = append(rows, row)
 	}
-	for i := range planned.Problems {
-		row := emptyRow(view.Pod, planned.Problems[i].ID, planned.Problems[i].Container)
-		row.Problem = probestate.CannotRun(&planned.Problems[i])
+	for i := range problems {
+		row := emptyRow(view.Pod, problems[i].ID, problems[i].Container)
+		row.Problem = probestate.CannotRun(&problems[i])
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b probestate.Row) int { return strings.Compare(a.Marker, b.Marker) })
