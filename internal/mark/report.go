@@ -67,13 +67,6 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 	return report
 }
 
-// Errors returns the errors that are reported for the probes of the pod with the UID, in the entry
-// whose states take effect.
-func (r NodeReport) Errors(pod types.UID) []v1alpha1.ContainerProbeError {
-	found, _ := r.entry(pod)
-	return found.errors
-}
-
 // entry returns the entry of the pod that takes effect. A pod on a full node is found among more
 // than a hundred, so nothing is allocated for the others.
 func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
