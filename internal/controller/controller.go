@@ -27,9 +27,9 @@ const timeout = 30 * time.Second
 // the sources only while the manager leads: a queue that no worker empties would keep the
 // name of every object that ever changed. The caches of every manager are synced, so a new
 // leader starts with an event for every object. Failures are retried with a back-off per
-// object from 10 milliseconds to 30 seconds; there is no overall limit. The namespaces of pods and
-// markers are served in turn, so that one with many changes does not delay the others. Each log
-// line of a reconcile names its subject.
+// object from 10 milliseconds to 30 seconds; there is no overall limit. The namespaces of pods are
+// served in turn, so that one with many changes does not delay the others. Each log line of a
+// reconcile names its subject.
 func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
 	options := controller.Options{
 		Reconciler:              r,
@@ -39,7 +39,7 @@ func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconcil
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	}
-	if subject == SubjectPod || subject == SubjectMarker {
+	if subject == SubjectPod {
 		options.NewQueue = newFairQueue
 	}
 	c, err := controller.New(name, mgr, options)
@@ -72,11 +72,11 @@ func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Requ
 // Subject is what the requests of a controller name. It is a key in log lines.
 type Subject string
 
-// The subjects. Pods and markers are named namespace/name.
+// The subjects. Pods are named namespace/name.
 const (
-	SubjectNode   Subject = "node"
-	SubjectPod    Subject = "pod"
-	SubjectMarker Subject = "marker"
+	SubjectNode      Subject = "node"
+	SubjectPod       Subject = "pod"
+	SubjectNamespace Subject = "namespace"
 )
 
 // logs returns the constructor of the logger of a request. A nil request stands for the

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -134,6 +135,13 @@ func (l Lookup) NodePods(ctx context.Context, node string) []*corev1.Pod {
 	pods, err := l.Reader.NodePods(ctx, node)
 	logFailure(ctx, err)
 	return pods
+}
+
+// Slices returns the ProbeReports of the node.
+func (l Lookup) Slices(ctx context.Context, node string) []*seamarkv1alpha1.ProbeReport {
+	slices, err := l.Reader.Slices(ctx, node)
+	logFailure(ctx, err)
+	return slices
 }
 
 // Planned returns the nodes whose plan has a probe of the marker.

@@ -15,26 +15,34 @@ import (
 // Inbox enqueues objects in the queues of other controllers. It is safe for concurrent use.
 // The zero value is ready for use, and a nil Inbox drops what it gets.
 type Inbox struct {
-	mu     sync.Mutex
-	queues []Queue
+	mu    sync.Mutex
+	sinks []func(types.NamespacedName)
 }
 
 // Source returns a source of the controller that receives the objects.
-func (i *Inbox) Source() source.Source {
+func (i *Inbox) Source() source.Source { return i.Feed(Enqueue) }
+
+// Feed returns a source of a controller that receives the objects in add, which adds to its queue
+// what the object stands for. It must be safe for concurrent use.
+func (i *Inbox) Feed(add func(q Queue, name types.NamespacedName)) source.Source {
 	return source.Func(func(_ context.Context, q Queue) error {
-		i.Attach(q)
+		i.attach(func(name types.NamespacedName) { add(q, name) })
 		return nil
 	})
 }
 
 // Attach adds a queue.
 func (i *Inbox) Attach(q Queue) {
+	i.attach(func(name types.NamespacedName) { Enqueue(q, name) })
+}
+
+func (i *Inbox) attach(sink func(types.NamespacedName)) {
 	if i == nil {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.queues = append(i.queues, q)
+	i.sinks = append(i.sinks, sink)
 }
 
 // Enqueue adds the named objects to every queue. An object is lost if its controller has not
@@ -44,11 +52,11 @@ func (i *Inbox) Enqueue(names ...types.NamespacedName) {
 		return
 	}
 	i.mu.Lock()
-	queues := slices.Clone(i.queues)
+	sinks := slices.Clone(i.sinks)
 	i.mu.Unlock()
-	for _, q := range queues {
+	for _, sink := range sinks {
 		for _, name := range names {
-			Enqueue(q, name)
+			sink(name)
 		}
 	}
 }

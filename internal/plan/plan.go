@@ -124,13 +124,16 @@ func Selected(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	return probesOf(pod, Sorted(markers), defaults)
 }
 
-// Sorted returns a copy of the markers, ordered by namespace and name.
+// Sorted returns the markers, ordered by namespace and name. It copies them only if they are not in
+// this order.
 func Sorted(markers []*Marker) []*Marker {
-	sorted := slices.Clone(markers)
-	slices.SortFunc(sorted, func(a, b *Marker) int {
+	byName := func(a, b *Marker) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return sorted
+	}
+	if slices.IsSortedFunc(markers, byName) {
+		return markers
+	}
+	return slices.SortedFunc(slices.Values(markers), byName)
 }
 
 // forPod requires sorted markers.

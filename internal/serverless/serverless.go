@@ -50,9 +50,12 @@ func Of(pod *corev1.Pod) Annotations {
 	}
 }
 
-// Names reports whether the annotations list the marker.
-func (a Annotations) Names(marker string) bool {
-	return slices.Contains(strings.Split(a.Markers, ","), marker)
+// Names returns the names of the markers that the annotations list.
+func (a Annotations) Names() []string {
+	if a.Markers == "" {
+		return nil
+	}
+	return strings.Split(a.Markers, ",")
 }
 
 // Size returns the size of the annotations in bytes, as the API server counts it for the limit of

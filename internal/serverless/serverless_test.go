@@ -172,10 +172,8 @@ func TestOfAndNames(t *testing.T) {
 	if diff := cmp.Diff(serverless.Annotations{Probes: "[]", Markers: "a,web"}, annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	for marker, want := range map[string]bool{"a": true, "web": true, "we": false, "a,web": false} {
-		if got := annotations.Names(marker); got != want {
-			t.Errorf("Names(%q) = %t, want %t", marker, got, want)
-		}
+	if diff := cmp.Diff([]string{"a", "web"}, annotations.Names()); diff != "" || (serverless.Annotations{}).Names() != nil {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if size, want := annotations.Size(), len("kruise.io/podprobe[]kruise.io/podprobemarker-lista,web"); size != want {
 		t.Errorf("Size() = %d, want %d", size, want)

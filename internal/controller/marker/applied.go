@@ -40,8 +40,9 @@ func (r *Reconciler) applied(marker *v1alpha1.PodProbeMarker) finding {
 func (r *Reconciler) grace(marker *v1alpha1.PodProbeMarker) time.Duration {
 	left := r.started().Add(startup).Sub(r.Now())
 	key := client.ObjectKeyFromObject(marker)
+	last, _ := r.checks.Get(key)
 	if left <= 0 || !meta.IsStatusConditionFalse(marker.Status.Conditions, v1alpha1.ConditionMarksApplied) ||
-		r.checks.last(key).causes[v1alpha1.ConditionMarksApplied] != "" || len(r.Problems.Of(key)) > 0 {
+		last.causes[v1alpha1.ConditionMarksApplied] != "" || len(r.Problems.Of(key)) > 0 {
 		return 0
 	}
 	return left

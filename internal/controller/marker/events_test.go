@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -27,10 +26,11 @@ func TestPodUpdates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := newReleasing(t)
-			f.r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: tc.before, ObjectNew: tc.after}, f.markers)
-			if got := drain(f.markers) > 0; got != tc.want {
-				t.Errorf("enqueued the marker: %t, want %t", got, tc.want)
+			f := newWorld(t)
+			f.addMarkers(stored(builders.Marker("ns", "web").Probe(label("p", "web"))))
+			f.addPods(tc.before)
+			if got := f.update(tc.after); got != tc.want {
+				t.Errorf("enqueued the namespace: %t, want %t", got, tc.want)
 			}
 		})
 	}

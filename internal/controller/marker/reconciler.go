@@ -4,35 +4,40 @@
 // Package marker maintains the status and the finalizer of PodProbeMarkers. The status
 // reports how many pods a marker probes and which problems it has. The finalizer keeps a
 // deleted marker until its probes are removed from every plan and its marks from every pod.
+//
+// The unit of work is a namespace: one pass over its pods serves all of its markers that are due,
+// because what a marker loses to another one is known only from the whole plan of a pod. A pass
+// makes a limited number of writes, and the namespace rests after it, so that no tenant occupies
+// the workers. Markers that are being deleted have a queue and workers of their own.
 package marker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
-	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
-// maxNote is the maximum number of bytes of a condition's message in an event.
-const maxNote = 1000
+// maxWrites is the maximum number of markers that one pass over a namespace writes. The others wait
+// for the next pass.
+const maxWrites = 100
 
 // Markers writes markers, as apply.Markers does.
 type Markers interface {
@@ -64,14 +69,18 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reconciler maintains the finalizer and status of one marker at a time.
+// Reconciler maintains the markers of one namespace at a time. A request has the name of a
+// namespace.
 type Reconciler struct {
 	Options
-	lookup   controller.Lookup
-	checks   *checks
-	releases *releases
-	reported *reported
-	recent   *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	lookup controller.Lookup
+	// agenda has the markers whose status must be checked, and deleted those that are being
+	// deleted.
+	agenda, deleted agenda
+	checks          checks
+	// delays are those of markers that are being deleted.
+	delays keyed.Store[types.NamespacedName, delay]
+	recent *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 	// held are the finalizers that the cache does not have yet.
 	held *apply.Recent[types.NamespacedName, struct{}]
 	// started returns the time of the first reconcile.
@@ -81,131 +90,140 @@ type Reconciler struct {
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options:  options,
-		lookup:   controller.Lookup{Reader: options.Reader},
-		checks:   newChecks(),
-		releases: newReleases(),
-		reported: newReported(),
-		recent:   apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
-		held:     apply.NewRecent[types.NamespacedName, struct{}](),
-		started:  sync.OnceValue(options.Now),
+		Options: options,
+		lookup:  controller.Lookup{Reader: options.Reader},
+		recent:  apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
+		held:    apply.NewRecent[types.NamespacedName, struct{}](),
+		started: sync.OnceValue(options.Now),
 	}
 }
 
-// Reconcile adds the finalizer to a marker and updates its status. If the marker is being
-// deleted, it removes the finalizer when all plans and pods are free of the marker.
+// Reconcile adds the finalizer to the markers of a namespace that are due, and updates their
+// status. It does nothing to markers that are being deleted: see Release.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	marker := &v1alpha1.PodProbeMarker{}
-	err := r.Reader.Client.Get(ctx, request.NamespacedName, marker)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.checks.forget(request.NamespacedName)
-		r.releases.forget(request.NamespacedName)
-		r.recent.Forget(request.NamespacedName)
-		r.held.Forget(request.NamespacedName)
-		return reconcile.Result{}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("get marker %s: %w", request, err)
-	}
-	if marker.DeletionTimestamp != nil {
-		return r.release(ctx, marker)
-	}
-	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
-		return outdated(r.hold(ctx, marker))
-	}
-	if wait := r.checks.wait(request.NamespacedName, marker.UID, marker.Generation, r.Now()); wait > 0 {
+	return r.pass(ctx, &r.agenda, request.Name, r.check)
+}
+
+// task is a marker that is due since a time.
+type task struct {
+	marker *v1alpha1.PodProbeMarker
+	since  time.Time
+}
+
+func (t task) key() types.NamespacedName { return client.ObjectKeyFromObject(t.marker) }
+
+// at returns an appointment to handle the marker at the time.
+func (t task) at(when time.Time) appointment { return appointment{t.marker.Name, when} }
+
+// work handles the markers of a namespace that are due; all are those of the namespace. It returns
+// those that must be handled again, and for how long it computed.
+type work func(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error)
+
+// pass handles the markers of the namespace that are due.
+func (r *Reconciler) pass(ctx context.Context, agenda *agenda, namespace string, handle work) (reconcile.Result, error) {
+	due, wait := agenda.take(namespace, r.Now())
+	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	result, err := outdated(r.updateStatus(ctx, marker))
-	result.RequeueAfter = r.grace(marker)
-	return result, err
+	all, err := r.Reader.MarkerObjects(ctx, namespace)
+	if err != nil {
+		agenda.add(namespace, due...)
+		return reconcile.Result{}, err
+	}
+	again, computed, err := handle(ctx, all, r.tasks(namespace, all, due))
+	agenda.add(namespace, again...)
+	wait = agenda.finish(namespace, computed, len(all) == 0, r.Now())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// tasks returns the markers that are due, those that have waited longest first, and forgets those
+// that are gone.
+func (r *Reconciler) tasks(namespace string, all []*v1alpha1.PodProbeMarker, due []appointment) []task {
+	since := make(map[string]time.Time, len(due))
+	for _, each := range due {
+		since[each.marker] = each.at
+	}
+	every, isEvery := since[everyMarker]
+	delete(since, everyMarker)
+	var tasks []task
+	for _, marker := range all {
+		if at, isDue := since[marker.Name]; isDue {
+			tasks = append(tasks, task{marker, at})
+			delete(since, marker.Name)
+		} else if isEvery {
+			tasks = append(tasks, task{marker, every})
+		}
+	}
+	for gone := range since {
+		r.forget(types.NamespacedName{Namespace: namespace, Name: gone})
+	}
+	slices.SortFunc(tasks, func(a, b task) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.marker.Name, b.marker.Name))
+	})
+	return tasks
+}
+
+func (r *Reconciler) forget(marker types.NamespacedName) {
+	r.checks.Forget(marker)
+	r.delays.Forget(marker)
+	r.recent.Forget(marker)
+	r.held.Forget(marker)
+}
+
+// check adds the finalizer to markers that do not have it, and updates the status of the others,
+// unless their last check was less than an interval ago.
+func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error) {
+	start := r.Now()
+	var tasks []task
+	var held []*v1alpha1.PodProbeMarker
+	for _, t := range due {
+		if t.marker.DeletionTimestamp != nil {
+			continue
+		}
+		if controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer) {
+			if wait := r.checks.wait(t.key(), t.marker.UID, t.marker.Generation, start); wait > 0 {
+				again = append(again, t.at(start.Add(wait)))
+				continue
+			}
+			held = append(held, t.marker)
+		}
+		tasks = append(tasks, t)
+	}
+	found, err := r.survey(ctx, all, held)
+	computed = r.Now().Sub(start)
+	writes, failures := 0, []error(nil)
+	for _, t := range tasks {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || writes >= maxWrites {
+			r.checks.retry(t.key())
+			again = append(again, t.at(t.since))
+			continue
+		}
+		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name])
+		if wrote {
+			writes++
+		}
+		if failed != nil {
+			failures = append(failures, failed)
+			again = append(again, t.at(r.Now().Add(interval)))
+		}
+		if grace := r.grace(t.marker); grace > 0 {
+			again = append(again, t.at(r.Now().Add(grace)))
+		}
+	}
+	return again, computed, errors.Join(append(failures, err)...)
 }
 
 // outdated ignores a stale-cache conflict, because every change of a marker enqueues it when the
 // cache gets the change. It also ignores that the marker is gone.
-func outdated(err error) (reconcile.Result, error) {
+func outdated(err error) error {
 	if errors.Is(err, apply.ErrGone) || apierrors.IsConflict(err) {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, err
-}
-
-func (r *Reconciler) updateStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
-	matched, findings, err := r.check(ctx, marker)
-	if err != nil {
-		return err
-	}
-	return r.writeStatus(ctx, marker, matched, findings)
-}
-
-// writeStatus writes the status if it changes, and reports new problems in events.
-func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding) error {
-	key := client.ObjectKeyFromObject(marker)
-	last := r.checks.last(key)
-	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)
-	if !unseen {
-		current = marker.Status
-		if len(current.Conditions) == 0 {
-			current.Conditions = last.dropped
-		}
-	}
-	status := next(current, marker.Generation, matched, findings, r.Now())
-	if same(current, status) {
-		r.checks.reported(key, findings)
 		return nil
 	}
-	if unseen {
-		// The write would be a conflict. The marker is enqueued when the cache has the last one.
-		r.checks.retry(key)
-		return nil
-	}
-	stored, err := r.Markers.Status(ctx, marker, status)
-	if err != nil {
-		r.checks.retry(key)
-		return err
-	}
-	if len(stored.Status.Conditions) == 0 {
-		r.checks.dropped(key, status.Conditions)
-	}
-	r.checks.reported(key, findings)
-	r.recent.Wrote(key, marker.UID, stored.ResourceVersion, status)
-	r.Metrics.StatusWritten()
-	for _, f := range news(current, last.causes, findings) {
-		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
-		log.FromContext(ctx).Info("Marker has a problem", "condition", f.Type, "reason", f.Reason, "message", f.Message)
-	}
-	return nil
-}
-
-// check returns the number of matched pods and the conditions of the marker.
-func (r *Reconciler) check(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, []finding, error) {
-	compiled, err := r.Reader.Compiler.Compile(marker)
-	if err != nil {
-		return 0, []finding{invalid(err), summary{}.exclusive(nil), r.applied(marker)}, nil
-	}
-	selected, err := r.Reader.SelectedPods(ctx, marker)
-	if err != nil {
-		return 0, nil, err
-	}
-	markers, err := r.Reader.MarkerObjects(ctx, marker.Namespace)
-	if err != nil {
-		return 0, nil, err
-	}
-	contenders := r.Reader.Compiler.All(rivals(marker, markers))
-	s, err := summarize(compiled, selected, r.reported.of(client.ObjectKeyFromObject(marker)), func(pod *corev1.Pod) (plan.PodPlan, error) {
-		return r.Reader.Plan(ctx, pod, contenders)
-	})
-	if err != nil {
-		return 0, nil, err
-	}
-	s.addShortages(r.Shortages.Of(client.ObjectKeyFromObject(marker)))
-	return s.matched, append(s.findings(marker), r.applied(marker)), nil
-}
-
-// short truncates the message to maxNote bytes at a character boundary.
-func short(message string) string {
-	if len(message) <= maxNote {
-		return message
-	}
-	return text.Truncate(message, maxNote) + "..."
+	return err
 }

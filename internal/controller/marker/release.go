@@ -5,197 +5,219 @@ package marker
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/controller"
 )
 
-// release removes the finalizer from a marker that is being deleted when no plan and no pod has
-// anything of it. It lists plans and pods once to find those that have, enqueues them for the
-// controllers that clean them, and then checks only those that change. A second list confirms
-// that nothing is left.
-func (r *Reconciler) release(ctx context.Context, marker *v1alpha1.PodProbeMarker) (reconcile.Result, error) {
-	key := client.ObjectKeyFromObject(marker)
-	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
-		r.releases.forget(key)
-		return reconcile.Result{}, nil
+const (
+	// minDelay and maxDelay limit the delay until the remains of a marker are looked for without an
+	// event. In between, the delay is the time without progress, so it doubles.
+	minDelay = time.Second
+	maxDelay = time.Minute
+	// patience is the time without progress after which the status names what blocks the
+	// deletion. It is longer than plans take to settle.
+	patience = 3 * time.Second
+	// adviceDelay is the time without progress after which the status says how to proceed.
+	adviceDelay = time.Minute
+)
+
+// delay is the state of one marker that is being deleted.
+type delay struct {
+	uid types.UID
+	// left is the number of pods and plans that still have something of the marker.
+	left int
+	// progress is when left became smaller. next is when the remains are looked for without an
+	// event.
+	progress, next time.Time
+}
+
+// look returns the delay after left pods and plans were found to have something of the marker. It
+// reports whether there was no event for the delay.
+func (d delay) look(uid types.UID, left int, now time.Time) (after delay, due bool) {
+	if d.uid != uid {
+		return delay{uid: uid, left: left, progress: now, next: now.Add(minDelay)}, true
 	}
-	if r.releases.tracks(key, marker.UID) {
-		left, err := r.recheck(ctx, marker)
-		if err != nil || left > 0 {
-			return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, err
+	if left < d.left {
+		d.progress, d.next = now, now.Add(minDelay)
+	}
+	d.left = left
+	if due = !now.Before(d.next); due {
+		d.next = now.Add(min(max(now.Sub(d.progress), minDelay), maxDelay))
+	}
+	return d, due
+}
+
+// Release removes the finalizer from the markers of a namespace that are being deleted when no plan
+// and no pod has anything of them. Until then it looks for remains when a pod of the namespace or a
+// plan changes, or after a delay that grows without progress, and then enqueues them for the
+// controllers that clean them.
+func (r *Reconciler) Release(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return r.pass(ctx, &r.deleted, request.Name, r.release)
+}
+
+// release handles the markers that have waited longest, and at most maxWrites of them.
+func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error) {
+	start := r.Now()
+	var tasks []task
+	for _, t := range due {
+		switch {
+		case t.marker.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer):
+			r.delays.Forget(t.key())
+		case len(tasks) == maxWrites:
+			again = append(again, t.at(t.since))
+		default:
+			tasks = append(tasks, t)
 		}
 	}
-	found, err := r.findRemains(ctx, marker)
+	if len(tasks) == 0 {
+		return again, 0, nil
+	}
+	found, err := r.findRemains(ctx, all, tasks)
+	computed = r.Now().Sub(start)
 	if err != nil {
-		return reconcile.Result{}, err
+		for _, t := range tasks {
+			again = append(again, t.at(t.since))
+		}
+		return again, computed, err
 	}
-	if len(found) == 0 {
-		return r.unhold(ctx, marker)
-	}
-	r.releases.start(key, marker.UID, found, r.Now())
-	r.enqueueRemains(found)
-	if _, err := r.recheck(ctx, marker); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: r.releases.delay(key, r.Now())}, nil
-}
-
-// recheck returns how many objects still have something of the marker. It checks those that
-// changed. When there have been no events for long enough, it checks all, enqueues them again,
-// and reports what blocks the deletion in the status.
-func (r *Reconciler) recheck(ctx context.Context, marker *v1alpha1.PodProbeMarker) (int, error) {
-	key := client.ObjectKeyFromObject(marker)
-	objects, due := r.releases.take(key, r.Now())
-	clean, err := r.cleanOf(ctx, marker, objects)
-	if err != nil {
-		r.releases.again(key, objects)
-		return 0, err
-	}
-	left, stalled := r.releases.clean(key, clean, r.Now())
-	if !due || left == 0 {
-		return left, nil
-	}
-	rest := objects.Difference(clean)
-	r.enqueueRemains(r.notRefused(rest))
-	if stalled < patience {
-		return left, nil
-	}
-	f, err := r.blocked(ctx, marker, rest, stalled)
-	if err != nil {
-		return 0, err
-	}
-	_, err = outdated(r.writeStatus(ctx, marker, int(marker.Status.MatchedPods), []finding{f}))
-	return left, err
-}
-
-// hold adds the finalizer. The write enqueues the marker again, for its status. Other events may
-// do so before the cache has the write, and then hold does not repeat it.
-func (r *Reconciler) hold(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
-	key := client.ObjectKeyFromObject(marker)
-	if _, unseen := r.held.Unseen(key, marker.UID, marker.ResourceVersion); unseen {
-		return nil
-	}
-	held := marker.DeepCopy()
-	controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
-	version, err := r.Markers.Finalizers(ctx, marker, held.Finalizers)
-	if err != nil {
-		return err //nolint:wrapcheck // apply wraps errors.
-	}
-	r.held.Wrote(key, marker.UID, version, struct{}{})
-	return nil
-}
-
-// unhold removes the finalizer.
-func (r *Reconciler) unhold(ctx context.Context, marker *v1alpha1.PodProbeMarker) (reconcile.Result, error) {
-	released := marker.DeepCopy()
-	controllerutil.RemoveFinalizer(released, v1alpha1.PodProbeMarkerFinalizer)
-	if _, err := r.Markers.Finalizers(ctx, marker, released.Finalizers); err != nil {
-		return outdated(err)
-	}
-	r.releases.forget(client.ObjectKeyFromObject(marker))
-	log.FromContext(ctx).V(logging.Writes).Info("Released marker")
-	return reconcile.Result{}, nil
-}
-
-// findRemains returns the pods and plans that have something of the marker.
-func (r *Reconciler) findRemains(ctx context.Context, marker *v1alpha1.PodProbeMarker) (sets.Set[types.NamespacedName], error) {
-	found := sets.New[types.NamespacedName]()
-	nodes, err := r.Reader.Planned(ctx, client.ObjectKeyFromObject(marker))
-	if err != nil {
-		return nil, err
-	}
-	for _, node := range nodes {
-		found.Insert(types.NamespacedName{Name: node})
-	}
-	// They include the marker, which selects nothing because it is being deleted.
-	markers, err := r.Reader.Markers(ctx, marker.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := r.Reader.NamespacePods(ctx, marker.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	for _, pod := range pods {
-		remains, err := r.podRemains(ctx, marker, pod, markers)
+	isDue := false
+	var failures []error
+	for _, t := range tasks {
+		next, due, err := r.releaseOne(ctx, t, found.of[t.marker.Name])
+		isDue = isDue || due
 		if err != nil {
-			return nil, err
+			failures = append(failures, err)
+			next = r.Now().Add(minDelay)
 		}
-		if remains.any() {
-			found.Insert(client.ObjectKeyFromObject(pod))
+		if !next.IsZero() {
+			again = append(again, t.at(next))
 		}
 	}
-	return found, nil
+	if isDue {
+		r.enqueueRemains(found.objects)
+	}
+	return again, computed, errors.Join(failures...)
 }
 
-// cleanOf returns those of the pods and plans that have nothing of the marker.
-func (r *Reconciler) cleanOf(ctx context.Context, marker *v1alpha1.PodProbeMarker, objects sets.Set[types.NamespacedName]) (sets.Set[types.NamespacedName], error) {
-	clean := sets.New[types.NamespacedName]()
-	if len(objects) == 0 {
-		return clean, nil
+// releaseOne removes the finalizer of a marker without remains. Otherwise it returns when the
+// remains must be looked for without an event, and whether that is due now, and reports in the
+// status what blocks the deletion.
+func (r *Reconciler) releaseOne(ctx context.Context, t task, found *blockage) (next time.Time, due bool, err error) {
+	left := found.pods.count + found.nodes.count
+	if left == 0 {
+		if err := r.unhold(ctx, t.marker); err != nil {
+			return next, false, err
+		}
+		r.delays.Forget(t.key())
+		return next, false, nil
 	}
-	markers, err := r.Reader.Markers(ctx, marker.Namespace)
-	if err != nil {
-		return nil, err
+	now := r.Now()
+	var d delay
+	r.delays.Update(t.key(), func(last *delay) bool {
+		*last, due = last.look(t.marker.UID, left, now)
+		d = *last
+		return true
+	})
+	stalled := now.Sub(d.progress)
+	if !due || stalled < patience {
+		return d.next, due, nil
 	}
-	for object := range objects {
-		if isNode(object) {
-			npp, err := r.Reader.NodePodProbe(ctx, object.Name)
-			if err != nil {
-				return nil, err
-			}
-			if npp == nil || !plan.Contains(&npp.Spec, client.ObjectKeyFromObject(marker)) {
-				clean.Insert(object)
-			}
-			continue
-		}
-		pod, err := r.Reader.LivePod(ctx, object)
-		if err != nil {
-			return nil, err
-		}
-		remains, err := r.podRemains(ctx, marker, pod, markers)
-		if err != nil {
-			return nil, err
-		}
-		if !remains.any() {
-			clean.Insert(object)
-		}
-	}
-	return clean, nil
+	found.advise = stalled >= adviceDelay
+	_, err = r.writeStatus(ctx, t.marker, int(t.marker.Status.MatchedPods), []finding{found.finding()})
+	return d.next, due, err
 }
-
-// isNode reports whether the object is the plan of a node rather than a pod.
-func isNode(object types.NamespacedName) bool { return object.Namespace == "" }
 
 // enqueueRemains makes the controllers that write the pods and plans reconcile them, because no
-// event may do so: the event of a pod or marker is handled after later changes of others.
+// event may do so: the event of a pod or marker is handled after later changes of others. Objects
+// whose last write failed are retried by their controllers. Pods are named by namespace and name,
+// plans by the name of their node only.
 func (r *Reconciler) enqueueRemains(objects sets.Set[types.NamespacedName]) {
 	for object := range objects {
-		if isNode(object) {
+		switch {
+		case r.Refusals.Of(object) != "":
+		case object.Namespace == "":
 			r.Plans.Enqueue(object)
-		} else {
+		default:
 			r.Pods.Enqueue(object)
 		}
 	}
 }
 
-// notRefused returns the objects whose last write did not fail. The others are retried by their
-// controllers.
-func (r *Reconciler) notRefused(objects sets.Set[types.NamespacedName]) sets.Set[types.NamespacedName] {
-	rest := sets.New[types.NamespacedName]()
-	for object := range objects {
-		if r.Refusals.Of(object) == "" {
-			rest.Insert(object)
+// deletedEvents returns a handler that makes the markers due that are being deleted, whenever they
+// change.
+func (r *Reconciler) deletedEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
+	deleted := func(q controller.Queue, marker *v1alpha1.PodProbeMarker) {
+		r.deleted.add(marker.Namespace, appointment{marker.Name, r.Now()})
+		enqueue(q, marker.Namespace)
+	}
+	return handler.TypedFuncs[*v1alpha1.PodProbeMarker, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
+			if e.Object.DeletionTimestamp != nil {
+				deleted(q, e.Object)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
+			if e.ObjectNew.DeletionTimestamp != nil && e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion {
+				deleted(q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
+			deleted(q, e.Object)
+		},
+	}
+}
+
+// wake makes the next pass look for the remains of all markers of the namespace that are being
+// deleted.
+func (r *Reconciler) wake(q controller.Queue, namespace string) {
+	if r.deleted.wake(namespace) {
+		enqueue(q, namespace)
+	}
+}
+
+// remainingPodEvents returns a handler that wakes the namespaces of pods that change or are gone.
+func (r *Reconciler) remainingPodEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
+	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+			r.wake(q, e.ObjectNew.Namespace)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+			r.wake(q, e.Object.Namespace)
+		},
+	}
+}
+
+// remainingPlanEvents returns a handler that wakes the namespaces whose pods a plan had before it
+// changed. It ignores reported states.
+func (r *Reconciler) remainingPlanEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
+	wakeAll := func(q controller.Queue, before *v1alpha1.NodePodProbe) {
+		namespaces := sets.New[string]()
+		for i := range before.Spec.PodProbes {
+			namespaces.Insert(before.Spec.PodProbes[i].Namespace)
+		}
+		for namespace := range namespaces {
+			r.wake(q, namespace)
 		}
 	}
-	return rest
+	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
+				wakeAll(q, e.ObjectOld)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
+			wakeAll(q, e.Object)
+		},
+	}
 }

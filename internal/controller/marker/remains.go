@@ -9,11 +9,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -34,94 +34,136 @@ const (
 // maxRefusal is the maximum number of bytes of the API server's error in the status.
 const maxRefusal = 400
 
-// remains is what a pod has of a marker.
+// remains are what the plans and pods of a namespace have of markers that are being deleted.
 type remains struct {
-	// marks are the keys of the marker that Seamark still has to remove or to change.
-	marks []mark.Key
-	// handedOver is whether an annotation passes the marker's probes to a provider.
-	handedOver bool
+	// of has what blocks the deletion, by the name of the marker.
+	of map[string]*blockage
+	// objects are all pods and plans that have something. Plans have the name of the node only.
+	objects sets.Set[types.NamespacedName]
+	// declares has the markers that declare a key.
+	declares map[mark.Key][]string
 }
 
-func (r remains) any() bool { return len(r.marks) > 0 || r.handedOver }
-
-// remainsOf returns what the pod has of the marker that is being deleted and declares the keys.
-// Keys of other markers do not matter, even if they have no marker or a wrong value.
-func remainsOf(v view.Pod, marker string, keys sets.Set[mark.Key]) (remains, error) {
-	owned, err := mark.Owned(v.Object)
-	if err != nil {
-		return remains{}, err
+func newRemains(namespace string, markers ...*v1alpha1.PodProbeMarker) remains {
+	found := remains{
+		of: make(map[string]*blockage, len(markers)), objects: sets.New[types.NamespacedName](), declares: make(map[mark.Key][]string),
 	}
-	found := remains{handedOver: serverless.Of(v.Object).Names(marker)}
-	own := owned.Only(keys)
-	desired := v.Desired(owned)
-	for _, key := range own.Keys() {
-		only := sets.New(key)
-		if !own.Only(only).Equal(desired.Only(only)) {
-			found.marks = append(found.marks, key)
+	for _, marker := range markers {
+		found.of[marker.Name] = &blockage{namespace: namespace, marker: marker.Name}
+		for key := range declared(marker) {
+			found.declares[key] = append(found.declares[key], marker.Name)
+		}
+	}
+	return found
+}
+
+func declared(marker *v1alpha1.PodProbeMarker) sets.Set[mark.Key] {
+	keys := sets.New[mark.Key]()
+	for i := range marker.Spec.Probes {
+		keys.Insert(mark.Declared(&marker.Spec.Probes[i])...)
+	}
+	return keys
+}
+
+// findRemains looks for what plans and pods have of the markers that are being deleted. It reads each
+// plan and pod once, whatever the number of markers.
+func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMarker, tasks []task) (remains, error) {
+	namespace := tasks[0].marker.Namespace
+	deleted := make([]*v1alpha1.PodProbeMarker, 0, len(tasks))
+	for _, t := range tasks {
+		deleted = append(deleted, t.marker)
+	}
+	found := newRemains(namespace, deleted...)
+	planned, err := r.Reader.PlannedMarkers(ctx, namespace)
+	if err != nil {
+		return found, err
+	}
+	for node, markers := range planned {
+		found.addNode(node, markers, r.Refusals.Of(types.NamespacedName{Name: node}))
+	}
+	// They include the deleted markers, which select nothing.
+	markers := plan.Sorted(r.Reader.Compiler.All(all))
+	pods, err := r.Reader.NamespacePods(ctx, namespace)
+	if err != nil {
+		return found, err
+	}
+	for _, pod := range pods {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		view := func() (view.Pod, error) { return r.Reader.Pod(ctx, pod, markers) }
+		if err := found.addPod(pod, view, r.Refusals.Of(client.ObjectKeyFromObject(pod))); err != nil {
+			return found, err
 		}
 	}
 	return found, nil
 }
 
-// podRemains returns what the pod has of the marker. Nil is no pod. An ending pod keeps its
-// marks. The cache keeps annotations for providers only if support for pods on virtual nodes is
-// enabled.
-func (r *Reconciler) podRemains(ctx context.Context, marker *v1alpha1.PodProbeMarker, pod *corev1.Pod, markers []*plan.Marker) (remains, error) {
-	if pod == nil || plan.Ending(pod) {
-		return remains{}, nil
+// addNode adds the plan of a node that has probes of the markers.
+func (f remains) addNode(node string, markers sets.Set[string], refusal string) {
+	for marker := range markers {
+		if blocked := f.of[marker]; blocked != nil {
+			blocked.nodes = blocked.nodes.with(node, refusal, nil)
+			f.objects.Insert(types.NamespacedName{Name: node})
+		}
 	}
-	if mark.Entry(pod.ManagedFields) == nil {
-		return remains{handedOver: serverless.Of(pod).Names(marker.Name)}, nil
-	}
-	v, err := r.Reader.Pod(ctx, pod, markers)
-	if err != nil {
-		return remains{}, err
-	}
-	return remainsOf(v, marker.Name, declared(marker))
 }
 
-// blocked returns the condition of a marker whose deletion has not made progress for the given
-// time.
-func (r *Reconciler) blocked(ctx context.Context, marker *v1alpha1.PodProbeMarker, left sets.Set[types.NamespacedName], stalled time.Duration) (finding, error) {
-	b := blockage{namespace: marker.Namespace, marker: marker.Name, advise: stalled >= adviceDelay}
-	for object := range left {
-		refusal := r.Refusals.Of(object)
-		if isNode(object) {
-			b.nodes = b.nodes.with(object.Name, refusal)
-		} else {
-			b.pods = b.pods.with(object.Name, refusal)
+// addPod adds the pod to the markers that it has something of: marks that Seamark still has to remove
+// or to change, or an annotation that passes probes to a provider. Keys of other markers do not
+// matter, even if they have no marker or a wrong value. An ending pod keeps its marks. The cache keeps
+// annotations for providers only if support for pods on virtual nodes is enabled. It calls viewOf only
+// if the pod has keys that the markers declare.
+func (f remains) addPod(pod *corev1.Pod, viewOf func() (view.Pod, error), refusal string) error {
+	if plan.Ending(pod) {
+		return nil
+	}
+	left := make(map[string][]mark.Key)
+	for _, marker := range serverless.Of(pod).Names() {
+		left[marker] = nil
+	}
+	owned, err := mark.Owned(pod)
+	if err != nil {
+		return err
+	}
+	own := maps.Clone(owned)
+	maps.DeleteFunc(own, func(key mark.Key, _ mark.Value) bool { return len(f.declares[key]) == 0 })
+	if len(own) > 0 {
+		v, err := viewOf()
+		if err != nil {
+			return err
+		}
+		desired := v.Desired(owned)
+		for _, key := range own.Keys() {
+			if only := sets.New(key); !own.Only(only).Equal(desired.Only(only)) {
+				for _, marker := range f.declares[key] {
+					left[marker] = append(left[marker], key)
+				}
+			}
 		}
 	}
-	if b.pods.count > 0 && b.advise {
-		pod, err := r.Reader.LivePod(ctx, types.NamespacedName{Namespace: marker.Namespace, Name: b.pods.example})
-		if err != nil {
-			return finding{}, err
+	for marker, keys := range left {
+		if blocked := f.of[marker]; blocked != nil {
+			blocked.pods = blocked.pods.with(pod.Name, refusal, keys)
+			f.objects.Insert(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 		}
-		markers, err := r.Reader.Markers(ctx, marker.Namespace)
-		if err != nil {
-			return finding{}, err
-		}
-		found, err := r.podRemains(ctx, marker, pod, markers)
-		if err != nil {
-			return finding{}, err
-		}
-		b.marks = found.marks
 	}
-	return b.finding(), nil
+	return nil
 }
 
 // blockers counts the objects of one kind that block a deletion. Its example is the first by
-// name, preferably of those whose last write failed.
+// name, preferably of those whose last write failed, with the marks that it still has.
 type blockers struct {
 	count            int
 	example, refusal string
+	marks            []mark.Key
 }
 
-func (b blockers) with(name, refusal string) blockers {
+func (b blockers) with(name, refusal string, marks []mark.Key) blockers {
 	b.count++
 	better := (refusal != "") != (b.refusal != "")
 	if b.example == "" || better && refusal != "" || !better && name < b.example {
-		b.example, b.refusal = name, refusal
+		b.example, b.refusal, b.marks = name, refusal, marks
 	}
 	return b
 }
@@ -130,9 +172,8 @@ func (b blockers) with(name, refusal string) blockers {
 type blockage struct {
 	namespace, marker string
 	pods, nodes       blockers
-	// advise is whether to add how to proceed. marks are the marks of the example pod.
+	// advise is whether to add how to proceed.
 	advise bool
-	marks  []mark.Key
 }
 
 // finding returns the condition MarksRemoved. Its cause changes when the advice is added, so that
@@ -163,7 +204,7 @@ func (b blockage) finding() finding {
 // advice says how to proceed with a deletion that makes no progress.
 func (b blockage) advice() []string {
 	sentences := []string{fmt.Sprintf("No progress for more than %s.", adviceDelay)}
-	if commands := removal(b.namespace, b.pods.example, b.marks); len(commands) > 0 {
+	if commands := removal(b.namespace, b.pods.example, b.pods.marks); len(commands) > 0 {
 		sentences = append(sentences, "Allow seamark-manager to patch pods/status, or remove the marks yourself: "+
 			strings.Join(commands, "; ")+".")
 	}

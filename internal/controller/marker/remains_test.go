@@ -25,34 +25,40 @@ func TestRemains(t *testing.T) {
 	npp := &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
 		UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "other#p", State: v1alpha1.ProbeSucceeded}},
 	}}}}
-	web := []mark.Key{mark.Label("web")}
+	onLabel := &blockage{namespace: "ns", marker: "web", pods: blockers{count: 1, example: "a", marks: []mark.Key{mark.Label("web")}}}
+	none := &blockage{namespace: "ns", marker: "web"}
 	cases := map[string]struct {
 		pod    *corev1.Pod
 		others []*v1alpha1.PodProbeMarker
-		want   remains
+		want   *blockage
 	}{
-		"mark is on the pod":                       {pod: pod().Label("web", "1").Build(), want: remains{marks: web}},
-		"mark is removed":                          {pod: pod().Build()},
-		"key without a marker":                     {pod: pod().Label("stray", "1").Build()},
-		"mark and a key without a marker":          {pod: pod().Label("web", "1").Label("stray", "1").Build(), want: remains{marks: web}},
-		"key of another marker with its value":     {pod: pod().Label("web", "other").Build(), others: []*v1alpha1.PodProbeMarker{other}},
-		"key of another marker with the old value": {pod: pod().Label("web", "1").Build(), others: []*v1alpha1.PodProbeMarker{other}, want: remains{marks: web}},
+		"mark is on the pod":                       {pod: pod().Label("web", "1").Build(), want: onLabel},
+		"mark is removed":                          {pod: pod().Build(), want: none},
+		"key without a marker":                     {pod: pod().Label("stray", "1").Build(), want: none},
+		"mark and a key without a marker":          {pod: pod().Label("web", "1").Label("stray", "1").Build(), want: onLabel},
+		"key of another marker with its value":     {pod: pod().Label("web", "other").Build(), others: []*v1alpha1.PodProbeMarker{other}, want: none},
+		"key of another marker with the old value": {pod: pod().Label("web", "1").Build(), others: []*v1alpha1.PodProbeMarker{other}, want: onLabel},
 		"probes handed to a provider": {
 			pod:  pod().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").Build(),
-			want: remains{handedOver: true},
+			want: &blockage{namespace: "ns", marker: "web", pods: blockers{count: 1, example: "a"}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
 			markers := plan.NewCompiler().All(append(tc.others, deleted))
-			v := view.New(tc.pod, markers, view.PlaceUnknown, mark.NodeReport{Plan: npp}, view.Options{Defaults: plan.KubernetesDefaults()})
-			got, err := remainsOf(v, "web", declared(deleted))
+			found := newRemains("ns", deleted)
+			err := found.addPod(tc.pod, func() (view.Pod, error) {
+				return view.New(tc.pod, markers, view.PlaceUnknown, mark.NodeReport{Plan: npp}, view.Options{Defaults: plan.KubernetesDefaults()}), nil
+			}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(remains{})); diff != "" {
+			if diff := cmp.Diff(tc.want, found.of["web"], cmp.AllowUnexported(blockage{}, blockers{})); diff != "" {
 				t.Errorf("remains (-want +got):\n%s", diff)
+			}
+			if left := found.of["web"].pods.count; len(found.objects) != left {
+				t.Errorf("%d objects to clean, want %d", len(found.objects), left)
 			}
 		})
 	}
@@ -64,7 +70,8 @@ func TestBlockage(t *testing.T) {
 		b.namespace, b.marker = "ns", "web"
 		return b
 	}
-	pods := blockers{}.with("c", denied).with("b", denied).with("a", "")
+	marks := []mark.Key{mark.Annotation("cost"), mark.ConditionType("x/idle"), mark.Label("busy"), mark.Label("idle")}
+	pods := blockers{}.with("c", denied, nil).with("b", denied, marks).with("a", "", nil)
 	const onPods = `MarksRemoved False WriteFailed: Pods still have marks of the marker (3, such as b). ` +
 		`The last write to pod b failed: pods "b" is forbidden: denied.`
 	cases := map[string]struct {
@@ -72,19 +79,17 @@ func TestBlockage(t *testing.T) {
 		want     string
 	}{
 		"pods, no write failed": {
-			blockage: block(blockage{pods: blockers{}.with("b", "").with("a", "")}),
+			blockage: block(blockage{pods: blockers{}.with("b", "", nil).with("a", "", nil)}),
 			want:     "MarksRemoved False Remaining: Pods still have marks of the marker (2, such as a).",
 		},
 		"failed writes": {blockage: block(blockage{pods: pods}), want: onPods},
 		"plans": {
-			blockage: block(blockage{nodes: blockers{}.with("n", "too large")}),
+			blockage: block(blockage{nodes: blockers{}.with("n", "too large", nil)}),
 			want: "MarksRemoved False WriteFailed: Plans of nodes still have probes of the marker (1, such as n). " +
 				"The last write to the plan of node n failed: too large.",
 		},
 		"advice": {
-			blockage: block(blockage{pods: pods, advise: true, marks: []mark.Key{
-				mark.Annotation("cost"), mark.ConditionType("x/idle"), mark.Label("busy"), mark.Label("idle"),
-			}}),
+			blockage: block(blockage{pods: pods, advise: true}),
 			want: onPods + " No progress for more than 1m0s. Allow seamark-manager to patch pods/status, or remove the marks yourself: " +
 				"kubectl annotate pod b -n ns cost-; " +
 				`kubectl patch pod b -n ns --subresource=status -p '{"status":{"conditions":[{"type":"x/idle","$patch":"delete"}]}}'; ` +

@@ -5,7 +5,6 @@ package marker
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
 // interval is the minimum time between two checks of one generation of a marker: pods that
@@ -66,12 +66,7 @@ func news(before v1alpha1.PodProbeMarkerStatus, causes map[string]string, findin
 	return fresh
 }
 
-// checks remembers the last check of each marker.
-type checks struct {
-	mu sync.Mutex
-	by map[types.NamespacedName]check
-}
-
+// check is what is remembered of the last check of a marker.
 type check struct {
 	uid        types.UID
 	generation int64
@@ -82,15 +77,16 @@ type check struct {
 	dropped []metav1.Condition
 }
 
-func newChecks() *checks {
-	return &checks{by: make(map[types.NamespacedName]check)}
+// checks holds the last check of each marker.
+type checks struct {
+	keyed.Store[types.NamespacedName, check]
 }
 
 // wait returns how long the next check of the marker has to wait. If it returns zero, it
 // remembers that the check takes place now.
 func (c *checks) wait(key types.NamespacedName, uid types.UID, generation int64, now time.Time) time.Duration {
 	var wait time.Duration
-	c.update(key, func(last *check) {
+	c.change(key, func(last *check) {
 		if last.uid != uid {
 			*last = check{uid: uid}
 		}
@@ -104,42 +100,23 @@ func (c *checks) wait(key types.NamespacedName, uid types.UID, generation int64,
 	return wait
 }
 
-// last returns the last check of the marker.
-func (c *checks) last(key types.NamespacedName) check {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.by[key]
-}
-
 // reported remembers the causes of the findings that are in the marker's status.
 func (c *checks) reported(key types.NamespacedName, findings []finding) {
 	causes := make(map[string]string, len(findings))
 	for _, f := range findings {
 		causes[f.Type] = f.cause
 	}
-	c.update(key, func(last *check) { last.causes = causes })
+	c.change(key, func(last *check) { last.causes = causes })
 }
 
-// dropped remembers the conditions that were written but not stored.
-func (c *checks) dropped(key types.NamespacedName, conditions []metav1.Condition) {
-	c.update(key, func(last *check) { last.dropped = conditions })
-}
-
-// retry permits the next check at once, because the write of the last one failed.
+// retry permits the next check at once, because this one could not be completed.
 func (c *checks) retry(key types.NamespacedName) {
-	c.update(key, func(last *check) { last.at = time.Time{} })
+	c.change(key, func(last *check) { last.at = time.Time{} })
 }
 
-func (c *checks) update(key types.NamespacedName, change func(*check)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := c.by[key]
-	change(&last)
-	c.by[key] = last
-}
-
-func (c *checks) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.by, key)
+func (c *checks) change(key types.NamespacedName, change func(*check)) {
+	c.Update(key, func(last *check) bool {
+		change(last)
+		return true
+	})
 }

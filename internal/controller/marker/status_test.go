@@ -82,7 +82,7 @@ func TestNews(t *testing.T) {
 func TestChecks(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
 	start := time.Unix(1_700_000_000, 0)
-	c := newChecks()
+	var c checks
 	steps := []struct {
 		name       string
 		uid        types.UID

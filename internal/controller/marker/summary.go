@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -65,44 +63,12 @@ type summary struct {
 	conflicts map[conflict]pods
 }
 
-// summarize collects the problems of the marker in the selected pods. planPod returns the plan
-// of a pod with the marker and its rivals, and errs are the errors that agents report.
-func summarize(marker *plan.Marker, selected []*corev1.Pod, errs podErrors, planPod func(*corev1.Pod) (plan.PodPlan, error)) (summary, error) {
-	s := summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
-	for _, pod := range selected {
-		if !plan.Eligible(pod) || !marker.Selects(pod) {
-			continue
-		}
-		s.matched++
-		planned, err := planPod(pod)
-		if err != nil {
-			return s, err
-		}
-		for _, p := range planned.Problems {
-			if p.ID.Marker == marker.Name {
-				key := problem{probe: p.ID.Probe, container: p.Container, port: p.Port, reason: p.Reason}
-				s.problems[key] = s.problems[key].with(pod.Name)
-			}
-		}
-		for _, e := range errs[pod.UID] {
-			if plans(planned, probeid.ID{Marker: marker.Name, Probe: e.probe}) {
-				key := problem{probe: e.probe, reason: plan.Reason(e.reason)}
-				s.problems[key] = s.problems[key].reporting(pod.Name, e.message)
-			}
-		}
-		_, conflicts := mark.Claim(planned.Probes)
-		for _, c := range conflicts {
-			if c.Loser.Marker == marker.Name {
-				key := conflict{key: c.Key, winner: c.Winner, loser: c.Loser.Probe}
-				s.conflicts[key] = s.conflicts[key].with(pod.Name)
-			}
-		}
-	}
-	return s, nil
+func newSummary() *summary {
+	return &summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
 }
 
 // addShortages adds the probes that the plans of nodes leave out.
-func (s summary) addShortages(shortages []plan.Shortage) {
+func (s *summary) addShortages(shortages []plan.Shortage) {
 	for _, short := range shortages {
 		key := problem{probe: short.ID.Probe, reason: plan.NodePlanFull}
 		p := s.problems[key].with(short.Example)
@@ -111,32 +77,8 @@ func (s summary) addShortages(shortages []plan.Shortage) {
 	}
 }
 
-// plans reports whether the plan of a pod has the probe.
-func plans(planned plan.PodPlan, id probeid.ID) bool {
-	return slices.ContainsFunc(planned.Probes, func(p plan.PlannedProbe) bool { return p.ID == id })
-}
-
-// rivals returns the marker and those that declare one of its keys too.
-func rivals(marker *v1alpha1.PodProbeMarker, all []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
-	mine := declared(marker)
-	return slices.DeleteFunc(slices.Clone(all), func(other *v1alpha1.PodProbeMarker) bool {
-		if other.Name == marker.Name {
-			return false
-		}
-		return !mine.HasAny(declared(other).UnsortedList()...)
-	})
-}
-
-func declared(marker *v1alpha1.PodProbeMarker) sets.Set[mark.Key] {
-	keys := sets.New[mark.Key]()
-	for i := range marker.Spec.Probes {
-		keys.Insert(mark.Declared(&marker.Spec.Probes[i])...)
-	}
-	return keys
-}
-
 // findings returns the marker's conditions. Their messages follow the order of its probes.
-func (s summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
+func (s *summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	order := make(map[string]int, len(marker.Spec.Probes))
 	for i := range marker.Spec.Probes {
 		order[marker.Spec.Probes[i].Name] = i
@@ -144,7 +86,7 @@ func (s summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	return []finding{s.resolved(order), s.exclusive(order)}
 }
 
-func (s summary) resolved(order map[string]int) finding {
+func (s *summary) resolved(order map[string]int) finding {
 	if len(s.problems) == 0 {
 		return fine(v1alpha1.ConditionProbesResolved, reasonResolved, "All probes can run in all matched pods.")
 	}
@@ -155,7 +97,7 @@ func (s summary) resolved(order map[string]int) finding {
 		fmt.Sprint(problems), message(problems, s.problems, s.matched))
 }
 
-func (s summary) exclusive(order map[string]int) finding {
+func (s *summary) exclusive(order map[string]int) finding {
 	if len(s.conflicts) == 0 {
 		return fine(v1alpha1.ConditionMarksExclusive, reasonExclusive, "No conflicting marks.")
 	}

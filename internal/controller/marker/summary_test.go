@@ -21,10 +21,6 @@ import (
 )
 
 func TestSummary(t *testing.T) {
-	game := func(name string) *builders.PodBuilder { return builders.Pod("ns", name).Label("app", "game") }
-	label := func(probe, key string) *builders.ProbeBuilder {
-		return builders.Probe(probe).Label(v1alpha1.ProbeSucceeded, key, "1")
-	}
 	const resolved = "ProbesResolved True Resolved: All probes can run in all matched pods."
 	const exclusive = "MarksExclusive True Exclusive: No conflicting marks."
 	http := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}
@@ -32,7 +28,7 @@ func TestSummary(t *testing.T) {
 		marker  *builders.MarkerBuilder
 		others  []*v1alpha1.PodProbeMarker
 		pods    []*corev1.Pod
-		errs    podErrors
+		errs    map[string][]v1alpha1.ContainerProbeError
 		matched int
 		want    []string
 	}{
@@ -81,15 +77,30 @@ func TestSummary(t *testing.T) {
 		"reported errors": {
 			marker: builders.Marker("ns", "web").Probe(label("p", "a")).Probe(label("q", "b")),
 			pods:   []*corev1.Pod{game("c").Build(), game("b").Build(), game("a").Build()},
-			errs: podErrors{
-				"uid-c": {{probe: "q", reason: v1alpha1.ProbeNotEnded, message: "the runtime"}, {probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 2"}},
-				"uid-b": {{probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 1"}, {probe: "removed", reason: v1alpha1.ProbeCannotRun}},
-				"uid-x": {{probe: "p", reason: v1alpha1.ProbeCannotRun, message: "pid 3"}},
+			errs: map[string][]v1alpha1.ContainerProbeError{
+				"c": {
+					{Name: "web#q", Reason: v1alpha1.ProbeNotEnded, Message: "the runtime"}, {Name: "web#p", Reason: v1alpha1.ProbeCannotRun, Message: "pid 2"},
+				},
+				"b": {
+					{Name: "web#p", Reason: v1alpha1.ProbeCannotRun, Message: "pid 1"}, {Name: "web#removed", Reason: v1alpha1.ProbeCannotRun},
+					{Name: "other#p", Reason: v1alpha1.ProbeCannotRun}, {Name: "web", Reason: v1alpha1.ProbeCannotRun},
+				},
 			},
 			matched: 3,
 			want: []string{
 				`ProbesResolved False CannotRun: Probe "p": cannot be run (2 of 3 matched pods, such as b: pid 1). ` +
 					`Probe "q": the runtime has not ended an earlier run (1 of 3 matched pods, such as c: the runtime).`,
+				exclusive,
+			},
+		},
+		"one of too many markers": {
+			marker:  builders.Marker("ns", "web").Probe(label("p", "a")).Probe(label("q", "b")),
+			others:  many(64, 32),
+			pods:    []*corev1.Pod{game("b").Build(), game("a").Build()},
+			matched: 2,
+			want: []string{
+				"ProbesResolved False TooManyMarkers: Its probes are not run, because more than 64 markers select the pod, and only the oldest count " +
+					"(2 of 2 matched pods, such as a: m000, m001, m002 and 61 more).",
 				exclusive,
 			},
 		},
@@ -104,19 +115,15 @@ func TestSummary(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			marker := tc.marker.Build()
-			all := append([]*v1alpha1.PodProbeMarker{marker}, tc.others...)
 			compiler := plan.NewCompiler()
-			compiled, err := compiler.Compile(marker)
-			if err != nil {
-				t.Fatal(err)
+			all := compiler.All(append([]*v1alpha1.PodProbeMarker{marker}, tc.others...))
+			collected := newSurvey(all[:1])
+			for _, pod := range tc.pods {
+				if collected.selects(pod) {
+					collected.add(pod, plan.Pod(pod, all, plan.KubernetesDefaults()), tc.errs[pod.Name])
+				}
 			}
-			contenders := compiler.All(rivals(marker, all))
-			s, err := summarize(compiled, tc.pods, tc.errs, func(pod *corev1.Pod) (plan.PodPlan, error) {
-				return plan.Pod(pod, contenders, plan.KubernetesDefaults()), nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := collected.found["web"]
 			if s.matched != tc.matched {
 				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
 			}
@@ -133,7 +140,8 @@ func TestSummary(t *testing.T) {
 
 func TestShortagesAreProblems(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Probe(builders.Probe("q")).Build()
-	s := summary{matched: 9, problems: make(map[problem]pods)}
+	s := newSummary()
+	s.matched = 9
 	short := func(probe, example string, pods int) plan.Shortage {
 		return plan.Shortage{Namespace: "ns", ID: probeid.ID{Marker: "web", Probe: probe}, Pods: pods, Example: example}
 	}
@@ -148,7 +156,7 @@ func TestShortagesAreProblems(t *testing.T) {
 
 // The API server rejects longer messages.
 func TestMessageLengthIsLimited(t *testing.T) {
-	s := summary{conflicts: map[conflict]pods{}}
+	s := newSummary()
 	for i := range 1000 {
 		key := mark.Label(fmt.Sprintf("game.io/%04d", i))
 		s.conflicts[conflict{key: key, loser: "p", winner: probeid.ID{Marker: "api", Probe: "p"}}] = pods{count: 1, example: "pod"}
@@ -162,25 +170,4 @@ func TestMessageLengthIsLimited(t *testing.T) {
 
 func words(c metav1.Condition) string {
 	return c.Type + " " + string(c.Status) + " " + c.Reason + ": " + c.Message
-}
-
-func TestRivals(t *testing.T) {
-	label := func(key string) *builders.ProbeBuilder {
-		return builders.Probe("p").Label(v1alpha1.ProbeFailed, key, "1")
-	}
-	web := builders.Marker("ns", "web").Probe(label("a").Condition("x/y")).Build()
-	all := []*v1alpha1.PodProbeMarker{
-		builders.Marker("ns", "label").Probe(label("a")).Build(),
-		builders.Marker("ns", "annotation").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, "a", "1")).Build(),
-		builders.Marker("ns", "condition").Probe(builders.Probe("p").Condition("x/y")).Build(),
-		builders.Marker("ns", "none").Probe(label("b")).Build(),
-		web,
-	}
-	var got []string
-	for _, m := range rivals(web, all) {
-		got = append(got, m.Name)
-	}
-	if diff := cmp.Diff([]string{"label", "condition", "web"}, got); diff != "" {
-		t.Errorf("rivals (-want +got):\n%s", diff)
-	}
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -165,17 +166,29 @@ func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error
 
 // Planned returns the nodes whose plan has a probe of the marker.
 func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]string, error) {
+	planned, err := r.PlannedMarkers(ctx, marker.Namespace)
+	var nodes []string
+	for node, markers := range planned {
+		if markers.Has(marker.Name) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
+}
+
+// PlannedMarkers returns the markers of the namespace that have probes in plans, by node.
+func (r Reader) PlannedMarkers(ctx context.Context, namespace string) (map[string]sets.Set[string], error) {
 	var plans v1alpha1.NodePodProbeList
 	if err := r.Client.List(ctx, &plans); err != nil {
 		return nil, fmt.Errorf("list NodePodProbes: %w", err)
 	}
-	var nodes []string
+	planned := make(map[string]sets.Set[string])
 	for i := range plans.Items {
-		if plan.Contains(&plans.Items[i].Spec, marker) {
-			nodes = append(nodes, plans.Items[i].Name)
+		if markers := plan.Markers(&plans.Items[i].Spec, namespace); len(markers) > 0 {
+			planned[plans.Items[i].Name] = markers
 		}
 	}
-	return nodes, nil
+	return planned, nil
 }
 
 // LivePod returns the pod, or nil if there is none or it is ending.

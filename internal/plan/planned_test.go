@@ -6,14 +6,11 @@ package plan_test
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
-func TestContains(t *testing.T) {
-	marker := types.NamespacedName{Namespace: "ns", Name: "web"}
+func TestMarkers(t *testing.T) {
 	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
 		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
 			Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}},
@@ -32,8 +29,8 @@ func TestContains(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Contains(tc.spec, marker); got != tc.want {
-				t.Errorf("Contains = %t, want %t", got, tc.want)
+			if got := plan.Markers(tc.spec, "ns").Has("web"); got != tc.want {
+				t.Errorf("the plan has probes of the marker: %t, want %t", got, tc.want)
 			}
 		})
 	}

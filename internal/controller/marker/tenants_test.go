@@ -1,0 +1,174 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// many returns markers with so many probes each, all of which declare the same labels. They are
+// created one second after the other.
+func many(markers, probes int) []*v1alpha1.PodProbeMarker {
+	var all []*v1alpha1.PodProbeMarker
+	for i := range markers {
+		b := builders.Marker("ns", fmt.Sprintf("m%03d", i))
+		for j := range probes {
+			b.Probe(label(fmt.Sprint("p", j), fmt.Sprint("key-", j)))
+		}
+		marker := stored(b)
+		marker.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
+		all = append(all, marker)
+	}
+	return all
+}
+
+// A pod that all markers of a namespace select makes all of them due. The plan of each pod is
+// computed once, the pass writes a limited number of markers, and another namespace does not wait.
+func TestManyRivals(t *testing.T) {
+	const markers, pods = 1000, 10
+	f := newWorld(t)
+	f.addMarkers(many(markers, 32)...)
+	f.addMarkers(stored(builders.Marker("other", "web").Probe(label("p", "a"))))
+	for i := range pods {
+		f.addPods(game(fmt.Sprint("p", i)).Build())
+	}
+	f.addPods(builders.Pod("other", "a").Label("app", "game").Build())
+	written := func(namespace string) int {
+		n := 0
+		for key, marker := range f.markers {
+			if key.Namespace == namespace && marker.Status.ObservedGeneration > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	f.check("ns")
+	if n := written("ns"); f.computed != pods || n != maxWrites {
+		t.Errorf("first pass: %d plans computed and %d markers written, want %d and %d", f.computed, n, pods, maxWrites)
+	}
+	f.check("other")
+	if written("other") != 1 {
+		t.Error("the marker of the other namespace has no status")
+	}
+	for range markers/maxWrites - 1 {
+		f.check("ns")
+	}
+	if n := written("ns"); n != markers {
+		t.Fatalf("%d markers have a status after %d passes, want %d", n, markers/maxWrites, markers)
+	}
+	if reason := f.markers[client.ObjectKey{Namespace: "ns", Name: "m064"}].Status.Conditions[0].Reason; reason != "TooManyMarkers" {
+		t.Errorf("reason %s for the 65th marker, want TooManyMarkers", reason)
+	}
+}
+
+// A namespace rests after a pass, and events in between do not shorten this.
+func TestNamespaceRests(t *testing.T) {
+	f := newWorld(t)
+	f.addMarkers(many(2, 1)...)
+	f.addPods(game("a").Build())
+	f.check("ns")
+	f.addMarkers(f.markers[client.ObjectKey{Namespace: "ns", Name: "m001"}])
+	computed := f.computed
+	result, err := f.r.Reconcile(t.Context(), request("ns"))
+	if err != nil || result.RequeueAfter != minRest || f.computed != computed {
+		t.Errorf("result %+v, error %v, %d plans computed; want a pass after %s", result, err, f.computed-computed, minRest)
+	}
+}
+
+func request(namespace string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+}
+
+// A pass whose context ends does no further work, and the next one handles its markers.
+func TestPassStopsWithItsContext(t *testing.T) {
+	f := newWorld(t)
+	f.addMarkers(many(3, 1)...)
+	f.addMarkers(deleted("web"))
+	f.addPods(game("a").Build(), marked("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, reconcileOne := range map[string]func(context.Context, reconcile.Request) (reconcile.Result, error){
+		"status": f.r.Reconcile, "release": f.r.Release,
+	} {
+		if _, err := reconcileOne(ctx, request("ns")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want %v", name, err, context.Canceled)
+		}
+	}
+	if f.computed > 0 || len(f.statuses) > 0 {
+		t.Errorf("%d plans computed and %d conditions written, want none", f.computed, len(f.statuses))
+	}
+	f.check("ns")
+	f.release("ns")
+	if len(f.statuses) != 3*3 || drain(f.toMark) != 1 {
+		t.Errorf("%d conditions written by the next pass, want 9, and one pod to clean", len(f.statuses))
+	}
+}
+
+// A marker whose status is refused does not keep the others of the namespace from theirs.
+func TestRefusedStatus(t *testing.T) {
+	f := newWorld(t)
+	f.addMarkers(many(3, 1)...)
+	f.fail = errRefused
+	if _, err := f.r.Reconcile(t.Context(), request("ns")); !errors.Is(err, errRefused) {
+		t.Fatalf("error %v, want %v", err, errRefused)
+	}
+	f.fail = nil
+	f.now = f.now.Add(interval)
+	f.check("ns")
+	if len(f.statuses) != 3*3 {
+		t.Errorf("%d conditions written after %s, want 9", len(f.statuses), interval)
+	}
+}
+
+// Errors take effect if the node of the pod reports them. Whatever a report contains, the API server
+// accepts the condition.
+func TestForgedErrors(t *testing.T) {
+	pod := func(node string) *builders.PodBuilder { return game("a").Node(node) }
+	slice := func(node string, reason v1alpha1.ProbeErrorReason, message string) seamarkv1alpha1.ProbeReport {
+		s := seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
+			Namespace: "ns", Name: "a", UID: string(pod(node).Build().UID),
+			Errors: []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: reason, Message: message}},
+		}}}
+		s.Name = node + ".0"
+		return s
+	}
+	cases := map[string]struct {
+		slices []seamarkv1alpha1.ProbeReport
+		want   string
+	}{
+		"no errors":    {want: "ProbesResolved True Resolved: All probes can run in all matched pods."},
+		"own node":     {slices: []seamarkv1alpha1.ProbeReport{slice("n", v1alpha1.ProbeNotEnded, "x")}, want: `ProbesResolved False NotEnded: Probe "p": the runtime has not ended an earlier run (1 of 1 matched pods, such as a: x).`},
+		"another node": {slices: []seamarkv1alpha1.ProbeReport{slice("taken", v1alpha1.ProbeNotEnded, "x")}, want: "ProbesResolved True Resolved: All probes can run in all matched pods."},
+		"unknown reason": {
+			slices: []seamarkv1alpha1.ProbeReport{slice("n", "not a reason!", strings.Repeat("é", 1000)+"\xff")},
+			want:   `ProbesResolved False CannotRun: Probe "p": cannot be run (1 of 1 matched pods, such as a: ` + strings.Repeat("é", 128) + ").",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newWorld(t)
+			f.addMarkers(stored(builders.Marker("ns", "web").Probe(label("p", "a"))))
+			f.addPods(pod("n").Build())
+			f.slices = tc.slices
+			f.check("ns")
+			if !slices.Contains(f.statuses, tc.want) {
+				t.Errorf("conditions %q, want %q", f.statuses, tc.want)
+			}
+		})
+	}
+}

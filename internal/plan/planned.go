@@ -1,0 +1,31 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probeid"
+)
+
+// Markers returns the names of the markers of the namespace that have probes in the plan.
+func Markers(spec *v1alpha1.NodePodProbeSpec, namespace string) sets.Set[string] {
+	var markers sets.Set[string]
+	for i := range spec.PodProbes {
+		pod := &spec.PodProbes[i]
+		if pod.Namespace != namespace {
+			continue
+		}
+		for j := range pod.Probes {
+			if id, err := probeid.Parse(pod.Probes[j].Name); err == nil {
+				if markers == nil {
+					markers = sets.New[string]()
+				}
+				markers.Insert(id.Marker)
+			}
+		}
+	}
+	return markers
+}
