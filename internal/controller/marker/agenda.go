@@ -15,7 +15,7 @@ import (
 
 const (
 	// minRest is the minimum time between two passes over a namespace.
-	minRest = 100 * time.Millisecond
+	minRest = 20 * time.Millisecond
 	// restFactor is how much longer a namespace rests than its last pass computed, so that a
 	// namespace with many markers and pods takes at most a quarter of one processor.
 	restFactor = 3

@@ -115,6 +115,15 @@ func (t task) key() types.NamespacedName { return client.ObjectKeyFromObject(t.m
 // at returns an appointment to handle the marker at the time.
 func (t task) at(when time.Time) appointment { return appointment{t.marker.Name, when} }
 
+// atOrBefore returns an appointment to handle the marker at the time, or when it was due before. A
+// marker that was woken was not due.
+func (t task) atOrBefore(when time.Time) appointment {
+	if t.since.Before(when) {
+		return t.at(t.since)
+	}
+	return t.at(when)
+}
+
 // work handles the markers of a namespace that are due; all are those of the namespace. It returns
 // those that must be handled again, and for how long it computed.
 type work func(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error)
@@ -201,7 +210,7 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		}
 		if err != nil || writes >= maxWrites {
 			r.checks.retry(t.key())
-			again = append(again, t.at(t.since))
+			again = append(again, t.atOrBefore(start))
 			continue
 		}
 		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name])

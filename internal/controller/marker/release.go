@@ -75,7 +75,7 @@ func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker
 		case t.marker.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer):
 			r.delays.Forget(t.key())
 		case len(tasks) == maxWrites:
-			again = append(again, t.at(t.since))
+			again = append(again, t.atOrBefore(start))
 		default:
 			tasks = append(tasks, t)
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker
 	computed = r.Now().Sub(start)
 	if err != nil {
 		for _, t := range tasks {
-			again = append(again, t.at(t.since))
+			again = append(again, t.atOrBefore(start))
 		}
 		return again, computed, err
 	}

@@ -225,8 +225,14 @@ func (f *world) pass(reconcileOne func(context.Context, reconcile.Request) (reco
 	return result.RequeueAfter
 }
 
-func (f *world) check(namespace string) time.Duration   { f.Helper(); return f.pass(f.r.Reconcile, namespace) }
-func (f *world) release(namespace string) time.Duration { f.Helper(); return f.pass(f.r.Release, namespace) }
+func (f *world) check(namespace string) time.Duration {
+	f.Helper()
+	return f.pass(f.r.Reconcile, namespace)
+}
+func (f *world) release(namespace string) time.Duration {
+	f.Helper()
+	return f.pass(f.r.Release, namespace)
+}
 
 // label returns a probe that sets the label.
 func label(probe, key string) *builders.ProbeBuilder {

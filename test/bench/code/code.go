@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,10 +27,15 @@ type benchmark struct {
 
 func benchmarks() []benchmark {
 	const encoding = "x_of_encoding"
+	const markers, alone, check = "./internal/controller/marker", "x_of_alone", "the check of a marker without rivals"
 	return []benchmark{
 		{"compile the plan of a node", "./internal/plan", "BenchmarkNode", encoding, "encoding the plan as JSON"},
 		{"decide a report after one change, 110 pods", "./internal/report", "BenchmarkDecide/110_pods", encoding, "encoding the slice as JSON"},
 		{"decide the marks of a pod", "./internal/mark", "BenchmarkDesired", encoding, "encoding the marks as JSON"},
+		{"check a marker with 10 rivals", markers, "BenchmarkCheck/10_rivals", alone, check},
+		{"check a marker with 100 rivals", markers, "BenchmarkCheck/100_rivals", alone, check},
+		{"check a marker with 1,000 rivals", markers, "BenchmarkCheck/1000_rivals", alone, check},
+		{"check all markers of a namespace with 1,000 rivals", markers, "BenchmarkCheck/all_of_1000", alone, check},
 		{"schedule and evaluate a probe", "./internal/worker", "BenchmarkWorker", "x_of_plain_loop", "a loop that runs the same probes"},
 	}
 }
@@ -49,9 +55,13 @@ func run(ctx context.Context, r *harness.Run) (harness.Output, error) {
 		return harness.Output{}, err
 	}
 	args := []string{"test", "-run=^$", "-bench=.", "-benchtime=" + harness.Pick(r, "0.5s", "1x")}
+	var folders []string
 	for _, b := range benchmarks() {
-		args = append(args, b.folder)
+		if !slices.Contains(folders, b.folder) {
+			folders = append(folders, b.folder)
+		}
 	}
+	args = append(args, folders...)
 	var stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Stderr = root, &stderr

@@ -13,6 +13,10 @@ BenchmarkDecide/3_pods-2     	  100	   9000 ns/op	   1.5 x_of_encoding	 1 B/op	 
 BenchmarkDecide/110_pods-2   	  100	  20000 ns/op	   2.5 x_of_encoding	 1 B/op	 2 allocs/op
 BenchmarkDesired-2           	  100	   3000 ns/op	   1.2 x_of_encoding	 1 B/op	 2 allocs/op
 BenchmarkNode-2              	  100	 800000 ns/op	   0.5 x_of_encoding	 1 B/op	 2 allocs/op
+BenchmarkCheck/10_rivals-2   	  100	   4000 ns/op	   10 x_of_alone	 1 B/op	 2 allocs/op
+BenchmarkCheck/100_rivals-2  	  100	  25000 ns/op	   70 x_of_alone	 1 B/op	 2 allocs/op
+BenchmarkCheck/1000_rivals-2 	  100	  25000 ns/op	   70 x_of_alone	 1 B/op	 2 allocs/op
+BenchmarkCheck/all_of_1000-2 	  100	  30000 ns/op	   80 x_of_alone	 1 B/op	 2 allocs/op
 BenchmarkWorker-2            	  100	   1000 ns/op	  999 probes/s	 1.6 x_of_plain_loop
 PASS
 `
