@@ -68,7 +68,8 @@ const (
 
 	// ConditionProbesResolved is the type of the PodProbeMarker condition that is False while
 	// a probe cannot run in a matched pod: because the pod does not have the container, the
-	// container does not have the port, or the agent reports an error.
+	// container does not have the port, 64 older markers select the pod, or the agent
+	// reports an error.
 	ConditionProbesResolved = "ProbesResolved"
 
 	// ConditionMarksExclusive is the type of the PodProbeMarker condition that is False while

@@ -47,7 +47,7 @@ func TestFinalizerIsNotAddedAgainBeforeTheCacheHasIt(t *testing.T) {
 func TestStatusIsNotWrittenAgainBeforeTheCacheHasIt(t *testing.T) {
 	f, marker := newMarker(t)
 	marker.Finalizers, marker.Generation = []string{v1alpha1.PodProbeMarkerFinalizer}, 1
-	f.writes.stored = "20"
+	f.stored = "20"
 	f.check("ns")
 	written := len(f.statuses)
 	f.addPods(game("a").Build())

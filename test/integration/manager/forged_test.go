@@ -14,8 +14,8 @@ import (
 )
 
 // TestForgedReport writes the ProbeReport of a compromised agent: states of a pod of another node,
-// of a probe that is not planned, and of another marker. Only the states of planned probes of
-// the agent's own pods take effect.
+// of a probe that is not planned, and of another marker, and errors. Only the states and errors of
+// planned probes of the agent's own pods take effect.
 func TestForgedReport(t *testing.T) {
 	w := newWorld(t, shared)
 	honest, taken := w.node("honest"), w.node("taken")
@@ -41,6 +41,13 @@ func TestForgedReport(t *testing.T) {
 	}
 	npp, err := w.getPlan(t.Context(), taken)
 	w.must(err)
+	slice := forged(failed)
+	for i := range slice {
+		slice[i].Errors = []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: v1alpha1.ProbeNotEnded, Message: "forged"}}
+	}
+	w.must(writeSlice(t.Context(), w.client, npp, "taken.0", slice))
+	w.condition("web", v1alpha1.ConditionProbesResolved, "NotEnded",
+		`Probe "p": the runtime has not ended an earlier run (1 of 2 matched pods, such as b: forged).`)
 	w.must(writeSlice(t.Context(), w.client, npp, "taken.0", forged(failed)))
 	w.marked("b", "label healthy=false")
 	w.unchanged("a", "label healthy=true")
