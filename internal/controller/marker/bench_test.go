@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
 	"github.com/seamark-dev/seamark/internal/view/gather"
@@ -22,36 +25,42 @@ type informer struct{ toolscache.Indexer }
 func (i informer) GetIndexer() toolscache.Indexer { return i.Indexer }
 func (informer) HasSynced() bool                  { return true }
 
-func newInformer(b *testing.B, indexers toolscache.Indexers) informer {
+func newInformer[T any](b *testing.B, indexers toolscache.Indexers, objects []T) informer {
 	b.Helper()
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	if err := indexer.AddIndexers(indexers); err != nil {
 		b.Fatal(err)
 	}
+	for _, object := range objects {
+		if err := indexer.Add(object); err != nil {
+			b.Fatal(err)
+		}
+	}
 	return informer{indexer}
+}
+
+// newBench returns a reconciler with the objects in its cache.
+func newBench(b *testing.B, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) *Reconciler {
+	b.Helper()
+	stores := gather.Stores{
+		Pods: newInformer(b, gather.PodIndexers(), pods), Markers: newInformer(b, nil, markers), Slices: newInformer[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
+	}
+	return New(Options{
+		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
+		Refusals: &controller.Refusals{},
+	})
 }
 
 // checking returns a function that checks so many of the markers of a namespace with 10 pods. All
 // markers have 32 probes, and declare the same labels for all pods.
 func checking(b *testing.B, markers, checked int) func() {
 	b.Helper()
-	pods, slices, stored := newInformer(b, gather.PodIndexers()), newInformer(b, gather.SliceIndexers()), newInformer(b, nil)
-	add := func(to informer, object client.Object) {
-		if err := to.Add(object); err != nil {
-			b.Fatal(err)
-		}
-	}
+	var pods []*corev1.Pod
 	for i := range 10 {
-		add(pods, game(fmt.Sprint("p", i)).Build())
+		pods = append(pods, game(fmt.Sprint("p", i)).Build())
 	}
 	all := many(markers, 32)
-	for _, marker := range all {
-		add(stored, marker)
-	}
-	r := New(Options{Reader: gather.Reader{
-		Client: &store{}, Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
-		Stores: gather.Stores{Pods: pods, Markers: stored, Slices: slices},
-	}})
+	r := newBench(b, pods, all)
 	return func() {
 		found, err := r.survey(b.Context(), all, all[:checked])
 		if err != nil || found["m000"].matched != 10 {
@@ -74,4 +83,24 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("all of 1000", func(b *testing.B) {
 		floor.Compare(b, "x_of_alone", checking(b, 1000, 1000), checking(b, 1, 1))
 	})
+}
+
+// BenchmarkRelease looks for what is left of the markers that one pass handles, of 1,000 that are
+// being deleted, in 1,000 pods that all have their marks.
+func BenchmarkRelease(b *testing.B) {
+	var pods []*corev1.Pod
+	var all []*v1alpha1.PodProbeMarker
+	var tasks []task
+	for i := range 1000 {
+		pods, all = append(pods, marked(fmt.Sprint("p", i))), append(all, deleted(fmt.Sprint("m", i)))
+	}
+	for _, marker := range all[:maxWrites] {
+		tasks = append(tasks, task{marker: marker})
+	}
+	r := newBench(b, pods, all)
+	for b.Loop() {
+		if found, err := r.findRemains(b.Context(), all, tasks); err != nil || len(found.objects) != len(pods) {
+			b.Fatalf("%d pods with marks, error %v", len(found.objects), err)
+		}
+	}
 }
