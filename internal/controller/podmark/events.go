@@ -84,7 +84,7 @@ func (r *Reconciler) enqueueStatus(ctx context.Context, q controller.Queue, befo
 		// Pods without an entry in the other source may have to lose marks.
 		controller.EnqueuePods(q, r.lookup.NodePods(ctx, after.Name))
 	}
-	if live && mark.Runs(after) && (!mark.Runs(before) || before.Generation != after.Generation) {
+	if live && mark.Runs(after) && (!mark.Runs(before) || before.UID != after.UID || before.Generation != after.Generation) {
 		controller.EnqueuePods(q, leftOut(after, r.lookup.NodePods(ctx, after.Name)))
 	}
 }

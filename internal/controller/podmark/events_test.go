@@ -86,6 +86,11 @@ func TestInitialReports(t *testing.T) {
 	}
 }
 
+func recreated(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	npp.UID = "new"
+	return npp
+}
+
 // Most writes of a plan change nothing for the pods that have their place.
 func TestPlansEnqueueOnlyPodsThatLoseTheirPlace(t *testing.T) {
 	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
@@ -102,6 +107,7 @@ func TestPlansEnqueueOnlyPodsThatLoseTheirPlace(t *testing.T) {
 		"agent runs it":               {before: planned(1, 2, "uid-b"), after: planned(2, 2, "uid-b"), want: 1},
 		"agent runs it, all planned":  {before: planned(1, 2, "uid-a", "uid-b"), after: planned(2, 2, "uid-a", "uid-b")},
 		"both at once":                {before: planned(1, 1, "uid-a"), after: planned(2, 2), want: 2},
+		"created again":               {before: planned(1, 1, "uid-a", "uid-b"), after: recreated(planned(1, 1)), want: 2},
 		"agent ran it before":         {before: planned(2, 2), after: planned(2, 2)},
 		"agent is that of OpenKruise": {before: inOldForm(planned(0, 1)), after: inOldForm(planned(0, 2))},
 	}
