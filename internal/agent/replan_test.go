@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +75,28 @@ func TestRunningPodIsRemoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStatesOfUnplannedProbes edits a probe that cannot run, so that no worker has it and reports its
+// end. The states are those of the plan, however many plans there were.
+func TestStatesOfUnplannedProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nodePlan())
+		h.putInForce()
+		for generation := range int64(100) {
+			pods := nodePlan().Spec.PodProbes
+			pods[0].Probes = pods[0].Probes[:1]
+			pods[0].Probes[0].Name = fmt.Sprintf("m#p%d", generation)
+			h.replan(2+generation, pods)
+			pass(time.Second)
+		}
+		if n := len(h.states); n != 1 {
+			t.Errorf("%d states, want one of the planned probe", n)
+		}
+		h.replan(200, nil)
+		h.stop()
+		if n := len(h.states); n != 0 {
+			t.Errorf("%d states of an empty plan", n)
+		}
+	})
 }

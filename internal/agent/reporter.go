@@ -18,7 +18,6 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/report"
-	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -160,22 +159,20 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	defer r.mu.Unlock()
 	previous := r.plan
 	r.plan = planOf(object)
+	r.keepPlanned(previous)
 	if object == nil {
 		return
 	}
-	r.startOver(previous)
 	r.uid = object.UID
 	r.own(object)
 	r.wakeBy(time.Now())
 }
 
-// startOver gives an empty state to the probes that the previous plan lacks and that have no state
+// keepPlanned removes the states of probes that are not planned: no worker had those that cannot
+// run. It gives an empty state to the probes that the previous plan lacks and that have no state
 // yet. A pod that is planned again may still have its entry of the last time, which is out of
 // date. A plan that follows no other starts from the reported states.
-func (r *reporter) startOver(previous report.Plan) {
-	if previous.Generation == 0 {
-		return
-	}
+func (r *reporter) keepPlanned(previous report.Plan) {
 	// Without the container, because a probe that moves to another container is not new.
 	type probe struct {
 		uid types.UID
@@ -185,9 +182,12 @@ func (r *reporter) startOver(previous report.Plan) {
 	for _, key := range keysOf(previous) {
 		known[probe{uid: key.PodUID, id: key.ID}] = true
 	}
+	before := r.states
+	r.states = report.States{}
 	for _, key := range keysOf(r.plan) {
-		if _, found := r.states[key]; !found && !known[probe{uid: key.PodUID, id: key.ID}] {
-			r.states[key] = streak.State{}
+		state, found := before[key]
+		if found || previous.Generation > 0 && !known[probe{uid: key.PodUID, id: key.ID}] {
+			r.states[key] = state
 		}
 	}
 }
