@@ -4,9 +4,7 @@
 package mark
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,8 +56,8 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 	if !known {
 		return PodReport{Reported: r.InStatus() || LeavesOut(r.Plan, pod)}
 	}
-	report := PodReport{Reported: true, States: make(States, len(found.states))}
-	for _, state := range found.states {
+	report := PodReport{Reported: true, States: make(States, len(found.States))}
+	for _, state := range found.States {
 		if id, err := probeid.Parse(state.Name); err == nil {
 			report.States[id] = state
 		}
@@ -71,7 +69,7 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 // than a hundred, so nothing is allocated for the others.
 func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
 	for uid, e := range r.entries {
-		if uid == string(pod) && (!known || e.precedes(found)) {
+		if uid == string(pod) && (!known || e.Precedes(found.Entry)) {
 			found, known = e, true
 		}
 	}
@@ -82,32 +80,37 @@ func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
 func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
 	entries := make(map[string]entry)
 	for uid, e := range r.entries {
-		if other, known := entries[uid]; !known || e.precedes(other) {
+		if other, known := entries[uid]; !known || e.Precedes(other.Entry) {
 			entries[uid] = e
 		}
 	}
 	states := make(map[string][]v1alpha1.ContainerProbeState, len(entries))
 	for uid, e := range entries {
-		states[uid] = e.states
+		states[uid] = e.States
 	}
 	return states
 }
 
 // entry is what one object reports about a pod.
 type entry struct {
-	states []v1alpha1.ContainerProbeState
+	report.Entry
 	errors []v1alpha1.ContainerProbeError
-	// slice is the name of the ProbeReport. It is empty if the entry is in the status.
-	slice string
 }
 
 // entries calls yield with the UID of each pod and an entry of it. While the agent also keeps the
-// status up to date, a pod has an entry in the status too: see precedes.
+// status up to date, a pod has an entry in the status too. After a rollback and another upgrade, the
+// manager may see the new status before the new ProbeReports: those of the time before the rollback
+// are older than the status, and have no effect.
 func (r NodeReport) entries(yield func(string, entry) bool) {
 	if !r.InStatus() {
 		for _, slice := range r.Slices {
+			number, valid := report.NumberOf(slice.NodeName, slice.Name)
+			if !valid {
+				number = report.InStatus
+			}
 			for j := range slice.Pods {
-				if pod := &slice.Pods[j]; !yield(pod.UID, entry{states: pod.Probes, errors: pod.Errors, slice: slice.Name}) {
+				pod := &slice.Pods[j]
+				if !yield(pod.UID, entry{Entry: report.Entry{Number: number, States: pod.Probes}, errors: pod.Errors}) {
 					return
 				}
 			}
@@ -118,22 +121,10 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 	}
 	for i := range r.Plan.Status.PodProbeStatuses {
 		pod := &r.Plan.Status.PodProbeStatuses[i]
-		if !yield(pod.UID, entry{states: pod.ProbeStates, errors: pod.ProbeErrors}) {
+		if !yield(pod.UID, entry{Entry: report.Entry{Number: report.InStatus, States: pod.ProbeStates}, errors: pod.ProbeErrors}) {
 			return
 		}
 	}
-}
-
-// precedes reports whether the entry takes effect and the other entry of the same pod does not: see
-// report.Compare. After a rollback and another upgrade, the manager may see the new status before
-// the new ProbeReports: those of the time before the rollback are older than the status, and have no
-// effect.
-func (e entry) precedes(other entry) bool {
-	return cmp.Or(
-		report.Compare(e.states, other.states),
-		// The ProbeReports are written before the status.
-		cmp.Compare(len(e.slice), 0)-cmp.Compare(len(other.slice), 0), strings.Compare(other.slice, e.slice),
-	) > 0
 }
 
 // State returns the state that was reported for the probe. It returns false if there is none:

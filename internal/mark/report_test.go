@@ -5,6 +5,7 @@ package mark_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/report"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -47,7 +49,7 @@ func podStatus(uid string, states ...v1alpha1.ContainerProbeState) v1alpha1.PodP
 }
 
 func slice(name string, pods ...seamarkv1alpha1.PodReport) *seamarkv1alpha1.ProbeReport {
-	slice := &seamarkv1alpha1.ProbeReport{NodeName: "node-1", Pods: pods}
+	slice := &seamarkv1alpha1.ProbeReport{NodeName: "n", Pods: pods}
 	slice.Name = name
 	return slice
 }
@@ -132,11 +134,11 @@ func TestNodeReport(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
-				report := mark.NodeReport{Plan: tc.npp, Slices: tc.slices}
-				if diff := cmp.Diff(tc.want, report.Of("new")); diff != "" {
+				reported := mark.NodeReport{Plan: tc.npp, Slices: tc.slices}
+				if diff := cmp.Diff(tc.want, reported.Of("new")); diff != "" {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
-				states := report.States()["new"]
+				states := reported.States()["new"]
 				if id := (probeid.ID{Marker: "web", Probe: "idle"}); len(states) > 0 || len(tc.want.States) > 0 {
 					if diff := cmp.Diff(tc.want.States[id], states[len(states)-1]); diff != "" {
 						t.Errorf("states (-want +got):\n%s", diff)
@@ -144,6 +146,47 @@ func TestNodeReport(t *testing.T) {
 				}
 				// The order of the ProbeReports does not matter.
 				slices.Reverse(tc.slices)
+			}
+		})
+	}
+}
+
+// TestAgentAndManagerAgree checks that an agent that starts and the manager take the same of two
+// entries of a pod. The slices are listed in the order of their names.
+func TestAgentAndManagerAgree(t *testing.T) {
+	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
+	planned := v1alpha1.PodProbe{Namespace: "ns", Name: "a", UID: "new", Probes: []v1alpha1.ContainerProbe{{Name: "web#idle", ContainerName: "main"}}}
+	cases := map[string]struct {
+		entries map[int]v1alpha1.ContainerProbeState
+		want    v1alpha1.ProbeState
+	}{
+		"equal times":               {map[int]v1alpha1.ContainerProbeState{0: since(succeeded, 1, 1), 1: since(failed, 1, 1)}, succeeded},
+		"equal times, two digits":   {map[int]v1alpha1.ContainerProbeState{2: since(succeeded, 1, 1), 10: since(failed, 1, 1)}, succeeded},
+		"equal times, three digits": {map[int]v1alpha1.ContainerProbeState{99: since(succeeded, 1, 1), 100: since(failed, 1, 1)}, succeeded},
+		"newer transition":          {map[int]v1alpha1.ContainerProbeState{2: since(failed, 1, 9), 10: since(succeeded, 2, 2)}, succeeded},
+		"newer result":              {map[int]v1alpha1.ContainerProbeState{2: since(failed, 1, 1), 10: since(succeeded, 1, 2)}, succeeded},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var stored []*seamarkv1alpha1.ProbeReport
+			var listed []report.Slice
+			names := map[string]int{}
+			for number := range tc.entries {
+				names[report.NameOf("n", number)] = number
+			}
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				pod := podReport("a", "new", tc.entries[names[name]])
+				stored, listed = append(stored, slice(name, pod)), append(listed, report.Slice{Number: names[name], Pods: []seamarkv1alpha1.PodReport{pod}})
+			}
+			var got []v1alpha1.ProbeState
+			for _, state := range report.Restore(report.Plan{Pods: []v1alpha1.PodProbe{planned}}, report.Read(listed, nil)) {
+				got = append(got, state.State)
+			}
+			for _, state := range (mark.NodeReport{Slices: stored}).Of("new").States {
+				got = append(got, state.State)
+			}
+			if diff := cmp.Diff([]v1alpha1.ProbeState{tc.want, tc.want}, got); diff != "" {
+				t.Errorf("states of the agent and the manager (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -194,8 +237,8 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 			probes[0].Plan.Plan = tc.planned
 			state := named("web#p", v1alpha1.ProbeSucceeded)
 			state.Plan = tc.reported
-			report := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", podReport("a", "new", state))}}
-			marks := mark.Desired(probes, report.Of("new"), nil)
+			reported := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", podReport("a", "new", state))}}
+			marks := mark.Desired(probes, reported.Of("new"), nil)
 			if got := marks.Has(mark.ConditionType("game.io/idle")); got != tc.want {
 				t.Errorf("condition set: %t, want %t", got, tc.want)
 			}
@@ -207,17 +250,17 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 func TestCostOfFullNode(t *testing.T) {
 	idle := named("web#idle", v1alpha1.ProbeSucceeded)
 	allocations := func(slices, pods int) float64 {
-		report := mark.NodeReport{Plan: status(true)}
+		reported := mark.NodeReport{Plan: status(true)}
 		for i := range slices {
 			slice := slice(fmt.Sprint("n.", i))
 			for j := range pods {
 				slice.Pods = append(slice.Pods, podReport("a", fmt.Sprint(i, "-", j), idle))
 			}
-			report.Slices = append(report.Slices, slice)
+			reported.Slices = append(reported.Slices, slice)
 		}
 		uid := types.UID(fmt.Sprint(slices-1, "-", pods-1))
 		return testing.AllocsPerRun(100, func() {
-			if !report.Of(uid).Reported {
+			if !reported.Of(uid).Reported {
 				t.Fatal("the pod is not found")
 			}
 		})

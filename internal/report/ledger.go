@@ -4,7 +4,6 @@
 package report
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -39,10 +38,10 @@ type Ledger struct {
 // force need no event.
 func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 	l := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}
-	for _, slice := range inOrder(stored) {
+	for _, slice := range stored {
 		for _, pod := range slice.Pods {
 			before, twice := l.pods[pod.UID]
-			if !twice || Compare(pod.Probes, before.report.Probes) > 0 {
+			if !twice || (Entry{Number: slice.Number, States: pod.Probes}).Precedes(Entry{Number: before.number, States: before.report.Probes}) {
 				l.pods[pod.UID] = &podLedger{number: max(slice.Number, nowhere), report: pod}
 			}
 		}
@@ -143,11 +142,6 @@ func (l Ledger) Errors(plan Plan, reason v1alpha1.ProbeErrorReason) int {
 	return n
 }
 
-// inOrder returns the slices by number.
-func inOrder(stored []Slice) []Slice {
-	return slices.SortedStableFunc(slices.Values(stored), func(a, b Slice) int { return cmp.Compare(a.Number, b.Number) })
-}
-
 // storedOf indexes the slices. Two slices with one number are one.
 func storedOf(stored []Slice) map[int][]seamarkv1alpha1.PodReport {
 	indexed := make(map[int][]seamarkv1alpha1.PodReport, len(stored))
@@ -157,28 +151,6 @@ func storedOf(stored []Slice) map[int][]seamarkv1alpha1.PodReport {
 		}
 	}
 	return indexed
-}
-
-// Compare compares two reported entries of one pod. The result is positive if the first takes effect
-// and the second does not: it has the newer transition, or else the newer result. A pod has two
-// entries if an agent stopped between two writes, and while the status is kept up to date.
-func Compare(a, b []v1alpha1.ContainerProbeState) int {
-	transition, result := newest(a)
-	otherTransition, otherResult := newest(b)
-	return cmp.Or(transition.Compare(otherTransition), result.Compare(otherResult))
-}
-
-// newest returns the times of the newest transition and of the newest result.
-func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Time) {
-	for i := range entries {
-		if t := entries[i].LastTransitionTime.Time; t.After(transition) {
-			transition = t
-		}
-		if t := entries[i].LastProbeTime.Time; t.After(result) {
-			result = t
-		}
-	}
-	return transition, result
 }
 
 // set sets a key of a map, which may be nil.
