@@ -100,8 +100,8 @@ func (r *reporter) decide(now time.Time) (batch, bool) {
 	}
 	plan := r.plan
 	plan.Running = running
-	decision := report.Decide(now, plan, r.ledger, r.states)
-	r.ledger = decision.Ledger
+	decision := report.Decide(now, plan, r.ledger, r.states, r.changed)
+	r.ledger, r.changed = decision.Ledger, map[string]bool{}
 	if !decision.Next.IsZero() {
 		r.wakeBy(decision.Next)
 	}

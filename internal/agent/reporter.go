@@ -74,7 +74,10 @@ type reporter struct {
 	mu     sync.Mutex
 	plan   report.Plan
 	states report.States
-	ledger report.Ledger
+	// changed are the UIDs of the pods whose states have changed since the last decision, without
+	// the times of runs. It is nil if the plan has changed.
+	changed map[string]bool
+	ledger  report.Ledger
 	// announcer decides on the events for errors.
 	announcer *report.Announcer
 	// stored are the slices that were listed first, until the first object is known.
@@ -114,8 +117,11 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := change.Key
-	before := r.states[key]
+	before, known := r.states[key]
 	r.states[key] = change.State
+	if before.LastProbe = change.State.LastProbe; !known || before != change.State {
+		r.touch(key)
+	}
 	now := time.Now()
 	switch transition := change.Transition; {
 	case transition != nil:
@@ -138,6 +144,14 @@ func (r *reporter) ProbeGone(key probeid.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
+	r.touch(key)
+}
+
+// touch records that a state has changed.
+func (r *reporter) touch(key probeid.Key) {
+	if r.changed != nil {
+		r.changed[string(key.PodUID)] = true
+	}
 }
 
 // podName returns the name of a pod. It returns false if the plan in force lacks the pod.
@@ -158,7 +172,7 @@ func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	previous := r.plan
-	r.plan = planOf(object)
+	r.plan, r.changed = planOf(object), nil
 	r.keepPlanned(previous)
 	if object == nil {
 		return

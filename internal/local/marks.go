@@ -69,7 +69,7 @@ func (m *marks) planApplied(now time.Time, applied report.Plan) {
 
 // report computes the report of the agent, writes the agent's events and marks the pods.
 func (m *marks) report(now time.Time) {
-	decision := report.Decide(now, m.plan, m.ledger, m.states)
+	decision := report.Decide(now, m.plan, m.ledger, m.states, nil)
 	m.ledger = decision.Ledger
 	m.schedule.reportBy(decision.Next)
 	var events []report.Event

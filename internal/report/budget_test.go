@@ -74,7 +74,7 @@ func TestLargestNode(t *testing.T) {
 			if largest < report.MaxBytes*3/4 && shortest < len(message) {
 				t.Errorf("messages shortened although the slices have only %d bytes", largest)
 			}
-			if again := report.Decide(at(200), plan, ledger, states); len(again.Writes) > 0 {
+			if again := report.Decide(at(200), plan, ledger, states, nil); len(again.Writes) > 0 {
 				t.Error("shortened messages are written again")
 			}
 			if size := encodedSize(t, ledger.Copy(plan)); size > report.MaxCopyBytes || size < report.MaxCopyBytes/2 {
@@ -130,7 +130,7 @@ func TestNamespacesShareBudget(t *testing.T) {
 	largePlan(t, &plan, states, "large", 4, 10, long)
 	largePlan(t, &plan, states, "medium", 2, 10, long)
 	largePlan(t, &plan, states, "small", 1, 2, long)
-	d := report.Decide(at(1), plan, report.Ledger{}, states)
+	d := report.Decide(at(1), plan, report.Ledger{}, states, nil)
 	if len(d.Writes) != 1 {
 		t.Fatalf("%d slices, want 1", len(d.Writes))
 	}

@@ -5,90 +5,37 @@ package report
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/streak"
 )
 
-// settled are the inputs with which a slice need not be written. While they stay the same, it
-// need not be computed again before next, which is zero if there is no such time.
-type settled struct {
-	inputs []input
-	next   time.Time
+// isSettled reports whether an earlier decision not to write a slice still applies, and until when,
+// which is zero if it applies until one of its pods changes.
+func (d *decider) isSettled(p *place) (until time.Time, settled bool) {
+	until, settled = d.ledger.settled[p.number]
+	settled = settled && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
+		!slices.ContainsFunc(p.pods, func(i int) bool { return d.changed[d.plan.Pods[i].UID] })
+	return until, settled
 }
 
-// input is a planned probe with its state. A pod begins with an input that has only its UID.
-type input struct {
-	uid, container, name, plan string
-
-	state streak.State
-	known bool
-}
-
-// inputs calls yield for the inputs of a slice, until it returns false.
-func (d *decider) inputs(p *place, yield func(input) bool) {
-	for _, i := range p.pods {
-		pod := &d.plan.Pods[i]
-		if !yield(input{uid: pod.UID}) {
-			return
-		}
-		for j := range pod.Probes {
-			probe := &pod.Probes[j]
-			in := input{uid: pod.UID, container: probe.ContainerName, name: probe.Name, plan: probe.Plan}
-			if key, err := probeid.KeyOf(pod, probe); err == nil {
-				in.state, in.known = d.states[key]
-			}
-			if !yield(in) {
-				return
-			}
-		}
-	}
-}
-
-// isSettled reports whether a slice has the inputs of an earlier decision not to write it.
-func (d *decider) isSettled(p *place, memo *settled) bool {
-	if memo == nil || !memo.next.IsZero() && !memo.next.After(d.now) {
-		return false
-	}
-	n, same := 0, true
-	d.inputs(p, func(in input) bool {
-		same = n < len(memo.inputs) && in == memo.inputs[n]
-		n++
-		return same
-	})
-	return same && n == len(memo.inputs)
-}
-
-// settle returns the inputs of a slice that need not be written before next.
-func (d *decider) settle(p *place, next time.Time) *settled {
-	memo := &settled{next: next}
-	d.inputs(p, func(in input) bool {
-		memo.inputs = append(memo.inputs, in)
-		return true
-	})
-	return memo
-}
-
-// slice decides whether to write a slice with planned pods. If not, it returns its inputs.
-func (d *decider) slice(p *place) (w Write, memo *settled) {
+// slice decides whether to write a slice with planned pods. If not, it returns when to decide again,
+// which is zero if there is no need to.
+func (d *decider) slice(p *place) (w Write, write bool, next time.Time) {
 	must := p.moved || !p.stored || d.ledger.unsure[p.number]
-	if memo := d.ledger.settled[p.number]; !must && d.isSettled(p, memo) {
-		d.again(memo.next)
-		return Write{}, memo
+	if until, settled := d.isSettled(p); settled && !must {
+		return Write{}, false, until
 	}
 	s := sliceDecider{now: d.now, write: must || d.isForeign(p), before: d.ledger.limits[p.number]}
 	for _, i := range p.pods {
 		s.members = append(s.members, d.gather(i))
 	}
 	pods := s.decide()
-	d.again(s.next)
-	if !s.write {
-		return Write{}, d.settle(p, s.next)
+	if s.write {
+		d.limits = set(d.limits, p.number, s.limits)
 	}
-	d.limits = set(d.limits, p.number, s.limits)
-	return Write{Number: p.number, Pods: pods, Create: !p.stored}, nil
+	return Write{Number: p.number, Pods: pods, Create: !p.stored}, s.write, s.next
 }
 
 // isForeign reports whether the planned pods in a stored slice, which are those of the place,

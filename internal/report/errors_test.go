@@ -110,7 +110,7 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 			t.Errorf("%s: restored states (-want +got):\n%s", name, diff)
 		}
 		for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
-			if got := report.Decide(at(0), onePlan(), ledger, states); len(got.Writes) > 0 {
+			if got := report.Decide(at(0), onePlan(), ledger, states, nil); len(got.Writes) > 0 {
 				t.Errorf("%s, %s: writes %v", name, known, got.Writes)
 			}
 		}
@@ -157,7 +157,7 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 	if last := pods[7]; len(last.Errors) != 1 {
 		t.Errorf("the namespace with one error reports %d", len(last.Errors))
 	}
-	if again := report.Decide(at(3600), plan, ledger, states); len(again.Writes) > 0 {
+	if again := report.Decide(at(3600), plan, ledger, states, nil); len(again.Writes) > 0 {
 		t.Error("errors that do not fit cause another write")
 	}
 	if n := ledger.Errors(plan, cannotRun); n != errs {

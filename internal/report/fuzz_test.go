@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/report"
 )
 
 // overfull marks the pods as movable if the pods of a slice exceed its size.
@@ -91,7 +90,7 @@ func FuzzModel(f *testing.F) {
 		m.places = nil
 		for range 100 {
 			m.round(false)
-			d := report.Decide(m.now, m.plan, m.ledger, m.states)
+			d := m.decide()
 			if d.Next.IsZero() {
 				break
 			}

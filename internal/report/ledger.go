@@ -26,8 +26,9 @@ type Ledger struct {
 	empty map[int]time.Time
 	// left is when Decide first found that a stored pod with running containers is not planned.
 	left map[string]time.Time
-	// settled are the inputs with which Decide found that a slice need not be written.
-	settled map[int]*settled
+	// settled are the slices that Decide found no need to write, until the time. It is zero if there
+	// is no need until their pods change.
+	settled map[int]time.Time
 	// limits are those of the messages that Decide has last returned for a slice.
 	limits map[int]limits
 }

@@ -131,7 +131,7 @@ func TestMessageTokensOfEachProbe(t *testing.T) {
 		}
 	}
 	states[other] = known(succeeded, "after", 10, 0)
-	decision := report.Decide(at(10), plan, ledger, states)
+	decision := report.Decide(at(10), plan, ledger, states, nil)
 	want := []string{"3", "after"}
 	var got []string
 	for _, w := range decision.Writes {

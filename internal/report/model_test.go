@@ -30,6 +30,8 @@ type model struct {
 	plan   report.Plan
 	states report.States
 	ledger report.Ledger
+	// changed are the pods whose states have changed since the last decision, or nil for any pod.
+	changed map[string]bool
 	// store are the stored slices.
 	store map[int][]seamarkv1alpha1.PodReport
 	// want are the newest states of the planned probes, also of those that are not in states.
@@ -74,7 +76,7 @@ func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) probeid.Key {
 
 // replan replaces the plan, and removes the states of the probes that are not planned.
 func (m *model) replan(pods []v1alpha1.PodProbe) {
-	m.plan = report.Plan{Generation: m.plan.Generation + 1, Pods: pods}
+	m.plan, m.changed = report.Plan{Generation: m.plan.Generation + 1, Pods: pods}, nil
 	planned := map[probeid.Key]bool{}
 	for i := range pods {
 		for j := range pods[i].Probes {
@@ -161,7 +163,8 @@ func (m *model) transition(key probeid.Key) {
 		State: []v1alpha1.ProbeState{succeeded, failed, unknown}[m.rng.IntN(3)], LastProbe: m.now, LastTransition: m.now,
 		ContainerID: "0123456789abc", Message: randomMessage(m.rng, m.rng.IntN(1+m.rng.IntN(1100))),
 	}
-	m.states[key], m.want[key] = state, state
+	m.set(key, state)
+	m.want[key] = state
 }
 
 func (m *model) change() {
@@ -174,18 +177,32 @@ func (m *model) change() {
 			m.transition(key)
 		case known && m.rng.IntN(2) == 0:
 			state.Message = randomMessage(m.rng, m.rng.IntN(200))
-			m.states[key] = state
+			m.set(key, state)
 		case known:
 			state.Problem = streak.Problem{Reason: cannotRun, Message: fmt.Sprint(m.rng.IntN(9)), Since: m.now}
-			m.states[key] = state
+			m.set(key, state)
 		}
+	}
+}
+
+// decide decides with the changes since the last decision.
+func (m *model) decide() report.Decision {
+	d := report.Decide(m.now, m.plan, m.ledger, m.states, m.changed)
+	m.ledger, m.changed = d.Ledger, map[string]bool{}
+	return d
+}
+
+// set sets the state of a probe.
+func (m *model) set(key probeid.Key, state streak.State) {
+	m.states[key] = state
+	if m.changed != nil {
+		m.changed[string(key.PodUID)] = true
 	}
 }
 
 // round decides and writes. Some writes fail, and some responses are lost.
 func (m *model) round(failures bool) []report.Write {
-	d := report.Decide(m.now, m.plan, m.ledger, m.states)
-	m.ledger = d.Ledger
+	d := m.decide()
 	last := -1
 	for _, w := range d.Writes {
 		if w.Number <= last {
@@ -251,7 +268,7 @@ func (m *model) foreignEdit() {
 func (m *model) restart(legacy []v1alpha1.PodProbeStatus) {
 	m.ledger = report.Read(m.list(), legacy)
 	restored := report.Restore(m.plan, m.ledger)
-	m.states, m.want = restored, report.States{}
+	m.states, m.want, m.changed = restored, report.States{}, nil
 	for key, state := range restored {
 		if state.State != "" {
 			m.want[key] = state
@@ -265,13 +282,12 @@ func (m *model) restart(legacy []v1alpha1.PodProbeStatus) {
 // settle writes without failures until there is nothing to write, and checks what is stored.
 func (m *model) settle() {
 	m.round(false)
-	d := report.Decide(m.now, m.plan, m.ledger, m.states)
+	d := m.decide()
 	if len(d.Writes) > 0 {
 		w := d.Writes[0]
 		m.Fatalf("%d writes after all have been written, the first of slice %d (-stored +write):\n%s",
 			len(d.Writes), w.Number, cmp.Diff(m.store[w.Number], w.Pods))
 	}
-	m.ledger = d.Ledger
 	stored := map[string]int{}
 	found := map[types.UID]*seamarkv1alpha1.PodReport{}
 	for number, pods := range m.store {
@@ -297,8 +313,8 @@ func (m *model) settle() {
 	}
 	m.checkNoMore(found)
 	// A decision without what earlier decisions remembered has the same result.
-	again := report.Decide(m.now, m.plan, m.ledger.Adopt(m.list()), m.states)
-	if len(again.Writes) > 0 || !again.Next.Equal(report.Decide(m.now, m.plan, m.ledger, m.states).Next) {
+	again := report.Decide(m.now, m.plan, m.ledger.Adopt(m.list()), m.states, nil)
+	if len(again.Writes) > 0 || !again.Next.Equal(report.Decide(m.now, m.plan, m.ledger, m.states, m.changed).Next) {
 		m.Fatalf("%d writes, next %s, want none and %s", len(again.Writes), again.Next, d.Next)
 	}
 }

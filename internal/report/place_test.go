@@ -123,7 +123,7 @@ func TestPlaces(t *testing.T) {
 			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if again := report.Decide(at(10), plan, ledger, states); len(again.Writes) > 0 {
+			if again := report.Decide(at(10), plan, ledger, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
 		})
@@ -272,7 +272,7 @@ func TestLostResponses(t *testing.T) {
 	}
 	first := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	ledger, _ := wrote(at(0), planOf(first...), report.Ledger{}, states)
-	d := report.Decide(at(1), planOf(append(first, "i")...), ledger, states)
+	d := report.Decide(at(1), planOf(append(first, "i")...), ledger, states, nil)
 	if diff := cmp.Diff([]string{"+1 i"}, summary(d.Writes)); diff != "" {
 		t.Fatalf("writes (-want +got):\n%s", diff)
 	}
@@ -292,7 +292,7 @@ func TestLostResponses(t *testing.T) {
 			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if again := report.Decide(at(2), planOf(tc.plan...), ledger, states); len(again.Writes) > 0 {
+			if again := report.Decide(at(2), planOf(tc.plan...), ledger, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
 		})
@@ -305,13 +305,13 @@ func TestChangeBackAfterLostResponse(t *testing.T) {
 	before := podReport("a", entry("m#p", succeeded, "before", 0, 0))
 	ledger := report.Ledger{}.Wrote(at(0), create(before))
 	states := report.States{key(t, "a", "m#p"): known(succeeded, "after", 1, 0)}
-	lost := report.Decide(at(1), onePlan(), ledger, states)
+	lost := report.Decide(at(1), onePlan(), ledger, states, nil)
 	states[key(t, "a", "m#p")] = known(succeeded, "before", 2, 0)
 	ledger, d := wrote(at(2), onePlan(), lost.Ledger, states)
 	if diff := cmp.Diff([]report.Write{write(before)}, d.Writes); diff != "" || len(lost.Writes) != 1 {
 		t.Errorf("%d writes before, then (-want +got):\n%s", len(lost.Writes), diff)
 	}
-	if again := report.Decide(at(2), onePlan(), ledger, states); len(again.Writes) > 0 {
+	if again := report.Decide(at(2), onePlan(), ledger, states, nil); len(again.Writes) > 0 {
 		t.Errorf("writes again %v", summary(again.Writes))
 	}
 }

@@ -58,7 +58,7 @@ func TestDecideRecreatedMarker(t *testing.T) {
 			if tc.write {
 				want = append(want, write(podReport("a", tc.want...)))
 			}
-			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), ledger, states).Writes); diff != "" {
+			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), ledger, states, nil).Writes); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})

@@ -120,11 +120,13 @@ type Decision struct {
 	Next time.Time
 }
 
-// Decide decides which slices to write now. It omits planned probes with an invalid name.
-func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
-	d := &decider{now: now, plan: plan, ledger: ledger, states: states}
+// Decide decides which slices to write now. It omits planned probes with an invalid name. Changed
+// contains the UIDs of the pods whose states may have changed since the decision that returned the
+// ledger. It is nil if the plan or any state may have changed.
+func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[string]bool) Decision {
+	d := &decider{now: now, plan: plan, ledger: ledger, states: states, changed: changed}
 	places := d.locate()
-	spare, memos := d.spare(places), make(map[int]*settled, len(places))
+	spare, settled := d.spare(places), make(map[int]time.Time, len(places))
 	var writes []Write
 	for _, p := range places {
 		if len(p.pods) == 0 {
@@ -135,14 +137,15 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States) Decision {
 			continue
 		}
 		d.occupy(p)
-		w, memo := d.slice(p)
-		if memo != nil {
-			memos[p.number] = memo
-			continue
+		w, write, next := d.slice(p)
+		d.again(next)
+		if write {
+			writes = append(writes, w)
+		} else {
+			settled[p.number] = next
 		}
-		writes = append(writes, w)
 	}
-	d.ledger.settled = memos
+	d.ledger.settled = settled
 	if len(writes) > 0 {
 		d.ledger.unsure, d.ledger.limits = maps.Clone(d.ledger.unsure), maps.Clone(d.ledger.limits)
 		for _, w := range writes {
@@ -159,6 +162,8 @@ type decider struct {
 	plan   Plan
 	ledger Ledger
 	states States
+	// changed are the UIDs of the pods that may have changed, or nil if any may have.
+	changed map[string]bool
 
 	// planned are the indexes of the planned pods by UID, and pods their ledgers.
 	planned map[string]int

@@ -70,7 +70,7 @@ func create(pods ...seamarkv1alpha1.PodReport) report.Write {
 
 // wrote decides and writes everything.
 func wrote(now time.Time, plan report.Plan, ledger report.Ledger, states report.States) (report.Ledger, report.Decision) {
-	d := report.Decide(now, plan, ledger, states)
+	d := report.Decide(now, plan, ledger, states, nil)
 	ledger = d.Ledger
 	for _, w := range d.Writes {
 		ledger = ledger.Wrote(now, w)
@@ -164,7 +164,7 @@ func TestDecideOneProbe(t *testing.T) {
 			if tc.state != nil {
 				states[key(t, "a", "m#p")] = *tc.state
 			}
-			got := report.Decide(at(tc.now), onePlan(), tc.ledger, states)
+			got := report.Decide(at(tc.now), onePlan(), tc.ledger, states, nil)
 			if diff := cmp.Diff(tc.want, got.Writes); diff != "" || !got.Next.IsZero() {
 				t.Errorf("next %s, writes (-want +got):\n%s", got.Next, diff)
 			}
@@ -201,7 +201,7 @@ func TestDecideFollowsPlan(t *testing.T) {
 		podReport("a", entry("m#p", succeeded, "ok", 0, 0), entry("m#new", failed, "no", 90, 90)),
 		podReport("started", entry("m#p", unknown, "", 90, 90)),
 	)}
-	if diff := cmp.Diff(want, report.Decide(at(90), plan, reported, states).Writes); diff != "" {
+	if diff := cmp.Diff(want, report.Decide(at(90), plan, reported, states, nil).Writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
