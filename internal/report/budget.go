@@ -4,11 +4,9 @@
 package report
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
@@ -23,93 +21,55 @@ const (
 		`"lastTransitionTime":"2006-01-02T15:04:05Z","plan":"","containerID":"","message":""},`)
 	// containerIDBytes is the length of the ID of a run of a container in a state.
 	containerIDBytes = 13
-	// restBytes is the maximum of the rest of a slice, without metadata.
-	restBytes = 256
+	// restBytes is the maximum of the rest of a slice, without metadata, and sliceBytes what its pods
+	// may take.
+	restBytes  = 256
+	sliceBytes = MaxBytes - restBytes
+
+	// minTextBytes is what the messages and errors of a pod may take at least, for each probe.
+	minTextBytes = 512
 )
 
-// messageSteps are the limits of messages in encoded bytes. Their number is small so that a
-// message that changes rarely changes the limit of others.
-func messageSteps() []int {
-	return []int{4096, 2048, 1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 16, 0}
+// budget is what a pod may take of a slice, in encoded bytes. It depends on nothing but the planned
+// probes of the pod: other pods and messages neither shorten its messages nor cause a write of them.
+type budget struct {
+	// states are for the pod and all states, text for the messages and the errors.
+	states, text int
+	// probes is the number of planned probes.
+	probes int
 }
 
-// limits are the maximum encoded bytes of a message by namespace. A namespace without an entry
-// has no limit.
-type limits map[string]int
-
-// message returns the longest prefix of the message that the namespace may report.
-func (l limits) message(namespace, message string) string {
-	message = truncate(message)
-	if limit, limited := l[namespace]; limited {
-		return shorten(message, limit)
-	}
-	return message
-}
-
-// lengths are the encoded bytes of the messages that are not empty, by namespace.
-type lengths map[string][]int
-
-func (l lengths) add(namespace string, bytes int) {
-	if bytes > 0 {
-		l[namespace] = append(l[namespace], bytes)
-	}
-}
-
-// limitsOf returns the limits with which the messages have at most free bytes. If all of them
-// fit, there are none. Otherwise the namespaces share: one that needs less than an equal share
-// gets everything and leaves the rest to the others. All messages of a namespace have the same
-// limit.
-func limitsOf(messages lengths, free int) limits {
-	total, demands := 0, make(map[string]int, len(messages))
-	for namespace, all := range messages {
-		for _, n := range all {
-			demands[namespace] += n
-			total += n
-		}
-	}
-	limited := limits{}
-	if total <= free {
-		return limited
-	}
-	share := fair.Share(demands, free)
-	for namespace, demand := range demands {
-		if demand > share {
-			limited[namespace] = limitWithin(messages[namespace], share)
-		}
-	}
-	return limited
-}
-
-// limitWithin returns the largest step with which messages of these lengths are within the share.
-func limitWithin(lengths []int, share int) int {
-	for _, step := range messageSteps() {
-		total := 0
-		for _, n := range lengths {
-			total += min(n, step)
-		}
-		if total <= share {
-			return step
-		}
-	}
-	return 0
-}
-
-// plannedBytes returns the encoded bytes of a pod of which every planned probe has a state,
-// without messages and errors.
-func plannedBytes(pod *v1alpha1.PodProbe) int {
-	bytes := podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
+// budgetOf returns the budget of a pod: an equal share of a slice, or else as much as its states and
+// minTextBytes for each probe need, which leaves room for fewer pods. A pod that needs more than a
+// slice has one of its own. Its messages share what the states leave, which may be nothing.
+func budgetOf(pod *v1alpha1.PodProbe) budget {
+	b := budget{states: podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID), probes: len(pod.Probes)}
 	for i := range pod.Probes {
-		bytes += stateBytes + len(pod.Probes[i].Name) + len(pod.Probes[i].Plan) + containerIDBytes
+		b.states += stateBytes + len(pod.Probes[i].Name) + len(pod.Probes[i].Plan) + containerIDBytes
 	}
-	return bytes
+	b.text = max(sliceBytes/MaxPods-b.states, min(b.probes*minTextBytes, sliceBytes-b.states), 0)
+	return b
 }
 
-// truncate returns the longest valid prefix of a message that may be reported.
-func truncate(message string) string { return text.Truncate(message, maxMessageBytes) }
+// size is what a pod may take of a slice.
+func (b budget) size() int { return b.states + b.text }
 
-// shorten returns the longest prefix of a valid message that has at most limit encoded bytes and
-// ends between two runes.
+// errors is what all errors of the pod may take.
+func (b budget) errors() int { return max(b.text/2, minErrorBytes) }
+
+// limit returns the maximum length of each message of the pod with the errors.
+func (b budget) limit(errs []v1alpha1.ContainerProbeError) int {
+	free := b.text
+	for _, e := range errs {
+		free -= encodedError(e)
+	}
+	return max(free, 0) / max(b.probes, 1)
+}
+
+// shorten returns the longest prefix of a message that may be reported, has at most limit encoded
+// bytes and ends between two runes.
 func shorten(message string, limit int) string {
+	message = text.Truncate(message, maxMessageBytes)
 	if len(message)*len(`\u0000`) <= limit {
 		return message
 	}
@@ -144,18 +104,5 @@ func encodedRune(r rune) int {
 		return len(`\u0000`)
 	default:
 		return 1
-	}
-}
-
-// longer returns the encoded bytes of the longer of two messages that may be reported.
-func longer(a, b string) int {
-	a, b = truncate(a), truncate(b)
-	switch {
-	case strings.HasPrefix(a, b):
-		return encodedBytes(a)
-	case strings.HasPrefix(b, a):
-		return encodedBytes(b)
-	default:
-		return max(encodedBytes(a), encodedBytes(b))
 	}
 }

@@ -6,6 +6,7 @@ package report_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -122,32 +123,53 @@ func TestLargestPod(t *testing.T) {
 	}
 }
 
-// TestNamespacesShareBudget checks that a namespace with many long messages does not shorten
-// those of another.
-func TestNamespacesShareBudget(t *testing.T) {
-	plan, states := report.Plan{Generation: 1}, report.States{}
-	long := strings.Repeat("m", 1024)
-	largePlan(t, &plan, states, "large", 4, 10, long)
-	largePlan(t, &plan, states, "medium", 2, 10, long)
-	largePlan(t, &plan, states, "small", 1, 2, long)
-	d := report.Decide(at(1), plan, report.Ledger{}, states, nil)
-	if len(d.Writes) != 1 {
-		t.Fatalf("%d slices, want 1", len(d.Writes))
+// TestMessagesDependOnTheirPodOnly checks that neither another pod in the slice nor its errors shorten
+// the messages of a pod, and that they cause no write of them.
+func TestMessagesDependOnTheirPodOnly(t *testing.T) {
+	long, trouble := strings.Repeat("m", 1024), streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
+	states, all := report.States{}, report.Plan{Generation: 1}
+	largePlan(t, &all, states, "small", 1, 3, long)
+	largePlan(t, &all, states, "large", 3, 8, long)
+	first := report.Plan{Pods: all.Pods[:1]}
+	lengths := func(pod seamarkv1alpha1.PodReport) (lengths []int) {
+		for _, state := range pod.Probes {
+			lengths = append(lengths, len(state.Message))
+		}
+		return lengths
 	}
-	lengths := map[string]int{}
-	for _, pod := range d.Writes[0].Pods {
-		lengths[pod.Namespace] = len(pod.Probes[0].Message)
+	want := []int{1024, 1024, 1024}
+	ledger, alone := wrote(at(1), first, report.Ledger{}, states)
+	ledger, d := wrote(at(2), all, ledger, states)
+	if got := lengths(d.Writes[0].Pods[0]); len(d.Writes) != 1 || len(alone.Writes) != 1 || !slices.Equal(got, want) {
+		t.Fatalf("%d writes, messages of %v bytes; want one, and all of each message", len(d.Writes), got)
 	}
-	if lengths["small"] != 1024 || lengths["medium"] < 512 || lengths["large"] < 256 || lengths["large"] >= lengths["medium"] {
-		t.Errorf("lengths of messages %v, want all of small, most of medium, and some of large", lengths)
+	if got := lengths(d.Writes[0].Pods[1]); slices.Min(got) < 512 {
+		t.Errorf("messages of %v bytes of the large pod, want at least 512", got)
+	}
+	for key, state := range states {
+		if key.PodUID == types.UID(all.Pods[1].UID) {
+			state.Problem = trouble
+			states[key] = state
+		}
+	}
+	ledger, d = wrote(at(9), all, ledger, states)
+	if got := lengths(d.Writes[0].Pods[0]); !slices.Equal(got, want) || len(d.Writes[0].Pods[1].Errors) == 0 {
+		t.Errorf("messages of %v bytes after errors of another pod, want all of each", got)
 	}
 	if size := encodedSize(t, d.Writes[0].Pods); size > report.MaxBytes {
 		t.Errorf("%d bytes, want at most %d", size, report.MaxBytes)
 	}
+	more := report.Plan{Generation: 2, Pods: slices.Clone(all.Pods)}
+	more.Pods[2].Probes = append(slices.Clone(more.Pods[2].Probes), v1alpha1.ContainerProbe{Name: "n#new", ContainerName: "main"})
+	for what, plan := range map[string]report.Plan{"all pods": all, "the others have left": first, "another probe": more} {
+		if again := report.Decide(at(300), plan, ledger, states, nil); len(again.Writes) > 0 {
+			t.Errorf("%s: shortened messages are written again", what)
+		}
+	}
 }
 
 // FuzzBudget checks that every slice is within its budget, whatever the messages are and were,
-// and that messages are shortened only if they must be.
+// and that no message of 512 bytes is shortened.
 func FuzzBudget(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, uint8(seed*7), uint16(seed%4*300))
@@ -188,10 +210,9 @@ func FuzzBudget(f *testing.F) {
 	})
 }
 
-// checkMessages checks that messages are prefixes of the full ones, and equal if those fit.
+// checkMessages checks that messages are prefixes of the full ones, and equal if those are short.
 func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[probeid.Key]string) {
 	t.Helper()
-	size, shortened := encodedSize(t, pods), false
 	for _, pod := range pods {
 		for _, entry := range pod.Probes {
 			id, err := probeid.Parse(entry.Name)
@@ -202,11 +223,9 @@ func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[prob
 			if !utf8.ValidString(entry.Message) || !strings.HasPrefix(message, entry.Message) {
 				t.Fatalf("message %q, want a prefix of %q", entry.Message, message)
 			}
-			size += encodedSize(t, message) - encodedSize(t, entry.Message)
-			shortened = shortened || message != entry.Message
+			if quotes := 2; entry.Message != message && encodedSize(t, message) <= 512+quotes {
+				t.Errorf("message %q is shortened to %d bytes", message, len(entry.Message))
+			}
 		}
-	}
-	if shortened && size < report.MaxBytes/2 {
-		t.Errorf("messages shortened although all of them have %d bytes", size)
 	}
 }

@@ -27,14 +27,11 @@ func (d *decider) slice(p *place) (w Write, write bool, next time.Time) {
 	if until, settled := d.isSettled(p); settled && !must {
 		return Write{}, false, until
 	}
-	s := sliceDecider{now: d.now, write: must || d.isForeign(p), before: d.ledger.limits[p.number]}
+	s := sliceDecider{now: d.now, write: must || d.isForeign(p)}
 	for _, i := range p.pods {
 		s.members = append(s.members, d.gather(i))
 	}
 	pods := s.decide()
-	if s.write {
-		d.limits = set(d.limits, p.number, s.limits)
-	}
 	return Write{Number: p.number, Pods: pods, Create: !p.stored}, s.write, s.next
 }
 

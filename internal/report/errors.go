@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/fair"
 	"github.com/seamark-dev/seamark/internal/streak"
 	"github.com/seamark-dev/seamark/internal/text"
 )
@@ -29,42 +28,25 @@ const (
 	// maxErrorBytes is the maximum length of the message of an error.
 	maxErrorBytes = 256
 
-	// minErrorBudget is the budget of the errors of a slice, in encoded bytes, if the states
-	// leave less than twice as much of the budget of the slice.
-	minErrorBudget = 4 << 10
+	// minErrorBytes is what the errors of a pod may take at least, in encoded bytes. The texts of a
+	// pod have more, unless it has a slice of its own.
+	minErrorBytes = 2 << 10
 
 	// errorBytes is the maximum encoded bytes of an error without the name and the message.
 	errorBytes = len(`{"name":"","reason":"WaitingForSlot","message":""},`)
 )
 
-// errors returns the errors of each pod of the slice, and their encoded bytes. Namespaces share
-// the budget. In a namespace, the first errors that fit are reported.
-func (s *sliceDecider) errors(budget int) (errs [][]v1alpha1.ContainerProbeError, bytes int) {
-	errs = make([][]v1alpha1.ContainerProbeError, len(s.members))
-	demands, used := map[string]int{}, map[string]int{}
-	for i := range s.members {
-		errs[i] = s.podErrors(&s.members[i])
-		for _, e := range errs[i] {
-			demands[s.members[i].pod.Namespace] += encodedError(e)
+// errors returns the errors of one pod's probes: the first ones that fit the budget.
+func (s *sliceDecider) errors(m *member) []v1alpha1.ContainerProbeError {
+	var errs []v1alpha1.ContainerProbeError
+	free := m.budget.errors()
+	for i := range m.probes {
+		entry := s.error(m.ledger, &m.probes[i])
+		if n := encodedError(entry); entry.Reason != "" && n <= free {
+			errs, free = append(errs, entry), free-n
 		}
 	}
-	share := fair.Share(demands, budget)
-	for i := range s.members {
-		m := &s.members[i]
-		errs[i] = slices.DeleteFunc(errs[i], func(e v1alpha1.ContainerProbeError) bool {
-			if used[m.pod.Namespace]+encodedError(e) > share {
-				return true
-			}
-			used[m.pod.Namespace] += encodedError(e)
-			bytes += encodedError(e)
-			return false
-		})
-		if len(errs[i]) == 0 {
-			errs[i] = nil
-		}
-		s.write = s.write || m.errorsChanged(errs[i])
-	}
-	return errs, bytes
+	return errs
 }
 
 func encodedError(e v1alpha1.ContainerProbeError) int {
@@ -80,17 +62,6 @@ func (m *member) errorsChanged(errs []v1alpha1.ContainerProbeError) bool {
 	return len(errs) != reported || slices.ContainsFunc(errs, func(e v1alpha1.ContainerProbeError) bool {
 		return m.ledger.error(e.Name) != e
 	})
-}
-
-// podErrors returns the errors of one pod's probes.
-func (s *sliceDecider) podErrors(m *member) []v1alpha1.ContainerProbeError {
-	var errs []v1alpha1.ContainerProbeError
-	for i := range m.probes {
-		if entry := s.error(m.ledger, &m.probes[i]); entry.Reason != "" {
-			errs = append(errs, entry)
-		}
-	}
-	return errs
 }
 
 // error returns the current or the reported error of a probe. Its reason is empty if there

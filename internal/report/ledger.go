@@ -29,8 +29,6 @@ type Ledger struct {
 	// settled are the slices that Decide found no need to write, until the time. It is zero if there
 	// is no need until their pods change.
 	settled map[int]time.Time
-	// limits are those of the messages that Decide has last returned for a slice.
-	limits map[int]limits
 }
 
 // Read returns the ledger of an agent that starts with the stored slices. If legacy is not

@@ -15,7 +15,7 @@ type place struct {
 	number int
 	// pods are indexes of the plan, in the order of the slice.
 	pods []int
-	// bytes are the plannedBytes of the pods.
+	// bytes are the budgets of the pods.
 	bytes int
 	// stored reports whether the slice is stored.
 	stored bool
@@ -23,10 +23,9 @@ type place struct {
 	moved bool
 }
 
-// hasRoom reports whether another pod may take a place. States take at most half of the
-// budget of a slice with several pods, so that messages have the rest.
+// hasRoom reports whether another pod may take a place.
 func (p *place) hasRoom(bytes int) bool {
-	return len(p.pods) == 0 || len(p.pods) < MaxPods && p.bytes+bytes <= MaxBytes/2
+	return len(p.pods) == 0 || len(p.pods) < MaxPods && p.bytes+bytes <= sliceBytes
 }
 
 func (p *place) add(pod, bytes int) {
@@ -113,7 +112,7 @@ func (d *decider) known() []*place {
 				p.moved = true
 			default:
 				taken[i] = true
-				p.add(i, plannedBytes(&d.plan.Pods[i]))
+				p.add(i, budgetOf(&d.plan.Pods[i]).size())
 			}
 		}
 	}
@@ -124,7 +123,7 @@ func (d *decider) known() []*place {
 		if number := d.pods[i].place(); number != nowhere && !taken[i] && d.isFirst(i) {
 			p := at(number)
 			p.moved = true
-			p.add(i, plannedBytes(&d.plan.Pods[i]))
+			p.add(i, budgetOf(&d.plan.Pods[i]).size())
 		}
 	}
 	places := make([]*place, 0, len(byNumber))
@@ -160,8 +159,8 @@ func (d *decider) overflow(places []*place) []int {
 		pods := p.pods
 		p.pods, p.bytes = nil, 0
 		for _, i := range pods {
-			bytes := plannedBytes(&d.plan.Pods[i])
-			if len(p.pods) > 0 && (len(p.pods) == MaxPods || p.bytes+bytes > MaxBytes) {
+			bytes := budgetOf(&d.plan.Pods[i]).size()
+			if !p.hasRoom(bytes) {
 				exceeding, p.moved = append(exceeding, i), true
 				continue
 			}
@@ -174,7 +173,7 @@ func (d *decider) overflow(places []*place) []int {
 // place gives a pod the first free place: in the first slice that has room, or in a new one
 // with the first free number.
 func (d *decider) place(places []*place, i int) []*place {
-	bytes := plannedBytes(&d.plan.Pods[i])
+	bytes := budgetOf(&d.plan.Pods[i]).size()
 	at := slices.IndexFunc(places, func(p *place) bool { return p.hasRoom(bytes) })
 	if at < 0 {
 		at = len(places)
@@ -199,7 +198,7 @@ func (d *decider) place(places []*place, i int) []*place {
 func (d *decider) hasReport(i int) bool {
 	m := d.gather(i)
 	s := sliceDecider{now: d.now}
-	found := slices.ContainsFunc(m.probes, candidate.hasState) || len(s.podErrors(&m)) > 0
+	found := slices.ContainsFunc(m.probes, candidate.hasState) || len(s.errors(&m)) > 0
 	if !found {
 		d.again(s.next)
 	}

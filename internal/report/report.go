@@ -10,7 +10,8 @@
 //
 //   - a pod gets a place when it has a state or an error, in the first slice that has room, and
 //     keeps it while it is planned, even if it has no state any more;
-//   - a pod moves only if its slice exceeds MaxPods or MaxBytes, or is stored twice;
+//   - a pod moves only if the budgets of its slice's pods exceed MaxPods or MaxBytes, or if it
+//     is stored twice;
 //   - a pod that is not planned any more causes no write: it is left out when its slice is
 //     written, and keeps its place if it is planned again before; only if its containers
 //     still run after LeftDelay, so that it has not been deleted, the slice is written;
@@ -29,8 +30,8 @@
 //     newest message waits for one;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
-//   - all states are always reported; if a slice would exceed MaxBytes, messages are
-//     shortened, and the namespaces share what the states leave;
+//   - all states are always reported; the messages and errors of a pod have a budget, which
+//     depends on the number of its planned probes only, and each message an equal share of it;
 //   - the error of a probe is reported when it has lasted for ErrorDelay, and changes at most
 //     once per ErrorInterval;
 //   - an entry that is not due keeps its reported value when other entries are written.
@@ -51,7 +52,8 @@ const (
 	MaxPods = 8
 
 	// MaxBytes is the budget of a slice in encoded bytes. States are always reported, so it
-	// limits the messages, and a pod whose states alone exceed it has a slice of its own.
+	// limits the messages and errors, and a pod whose states alone exceed it has a slice of its
+	// own.
 	MaxBytes = 48 << 10
 
 	// LeftDelay is how long a pod whose containers run stays in its slice after it has left the
@@ -147,10 +149,9 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 	}
 	d.ledger.settled = settled
 	if len(writes) > 0 {
-		d.ledger.unsure, d.ledger.limits = maps.Clone(d.ledger.unsure), maps.Clone(d.ledger.limits)
+		d.ledger.unsure = maps.Clone(d.ledger.unsure)
 		for _, w := range writes {
 			d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
-			d.ledger.limits = set(d.ledger.limits, w.Number, d.limits[w.Number])
 		}
 	}
 	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
@@ -170,9 +171,7 @@ type decider struct {
 	pods    []*podLedger
 	// owned reports whether ledger.pods is a copy.
 	owned bool
-	// limits are those of the slices to write.
-	limits map[int]limits
-	next   time.Time
+	next  time.Time
 }
 
 // again schedules another decision.

@@ -45,11 +45,11 @@ func isState(s v1alpha1.ProbeState) bool {
 
 // Copy returns the reported states and errors of the planned pods, in the order of the plan,
 // for NodePodProbe.status. If they exceed MaxCopyBytes, errors are left out and messages are
-// shortened, and the namespaces share what the states leave. The states are always copied: they
+// shortened: the pods have equal shares of what the states leave. The states are always copied: they
 // can be stored together with the plan (see plan.Fit).
 func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
 	var copied []v1alpha1.PodProbeStatus
-	free, errBytes, messages := MaxCopyBytes-restBytes, 0, lengths{}
+	free, texts := MaxCopyBytes-restBytes, 0
 	for i := range plan.Pods {
 		pod, reported := &plan.Pods[i], l.pods[plan.Pods[i].UID]
 		status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
@@ -59,29 +59,26 @@ func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
 			if entry, found := reported.of(reported.find(planned.Name, j), planned.Plan); found {
 				status.ProbeStates = append(status.ProbeStates, entry)
 				free -= stateBytes + len(entry.Name) + len(entry.Plan) + len(entry.ContainerID)
-				messages.add(pod.Namespace, encodedBytes(entry.Message))
+				texts += encodedBytes(entry.Message)
 			}
 			if e := reported.error(planned.Name); e.Reason != "" {
 				status.ProbeErrors = append(status.ProbeErrors, e)
-				errBytes += encodedError(e)
+				texts += encodedError(e)
 			}
 		}
 		if len(status.ProbeStates)+len(status.ProbeErrors) > 0 {
 			copied = append(copied, status)
 		}
 	}
-	withErrors := errBytes <= free/2
-	if withErrors {
-		free -= errBytes
+	if texts <= free {
+		return copied
 	}
-	limits := limitsOf(messages, free)
 	for i := range copied {
 		pod := &copied[i]
-		if !withErrors {
-			pod.ProbeErrors = nil
-		}
+		pod.ProbeErrors = nil
+		limit := max(free, 0) / len(copied) / max(len(pod.ProbeStates), 1)
 		for j := range pod.ProbeStates {
-			pod.ProbeStates[j].Message = limits.message(pod.Namespace, pod.ProbeStates[j].Message)
+			pod.ProbeStates[j].Message = shorten(pod.ProbeStates[j].Message, limit)
 		}
 	}
 	return copied

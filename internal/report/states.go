@@ -18,6 +18,7 @@ import (
 type member struct {
 	pod    *v1alpha1.PodProbe
 	ledger *podLedger
+	budget budget
 	// probes are the planned probes with a valid name.
 	probes []candidate
 }
@@ -42,7 +43,7 @@ func (c candidate) hasState() bool {
 
 // gather returns a pod of the plan with what is known about its probes.
 func (d *decider) gather(i int) member {
-	m := member{pod: &d.plan.Pods[i], ledger: d.pods[i]}
+	m := member{pod: &d.plan.Pods[i], ledger: d.pods[i], budget: budgetOf(&d.plan.Pods[i])}
 	m.probes = make([]candidate, 0, len(m.pod.Probes))
 	hint := 0
 	for j := range m.pod.Probes {
@@ -65,9 +66,6 @@ func (d *decider) gather(i int) member {
 type sliceDecider struct {
 	now     time.Time
 	members []member
-	// limits are those of the messages to write. before are those of the reported messages, so
-	// that a change of the limits alone is not a change of the messages.
-	limits, before limits
 	// write reports whether to write the slice, and next is when to decide again.
 	write bool
 	next  time.Time
@@ -78,67 +76,39 @@ func (s *sliceDecider) again(at time.Time) { s.next = earlier(s.next, at) }
 
 // decide returns the entries of the pods.
 func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
-	free := s.free()
-	errs, errBytes := s.errors(max(free/2, minErrorBudget))
-	messages := lengths{}
-	for i := range s.members {
-		m := &s.members[i]
-		for j := range m.probes {
-			if c := &m.probes[j]; c.hasState() {
-				messages.add(m.pod.Namespace, longer(c.state.Message, c.reported.Message))
-			}
-		}
-	}
-	s.limits = limitsOf(messages, free-errBytes)
-	if s.before == nil {
-		s.before = s.limits
-	}
 	pods := make([]seamarkv1alpha1.PodReport, 0, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
-		report := seamarkv1alpha1.PodReport{
-			Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID, Probes: s.pod(m), Errors: errs[i],
-		}
-		s.write = s.write || m.ledger == nil || !sameShape(&report, &m.ledger.report)
+		report := seamarkv1alpha1.PodReport{Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID, Errors: s.errors(m)}
+		report.Probes = s.states(m, m.budget.limit(report.Errors))
+		s.write = s.write || m.ledger == nil || !sameShape(&report, &m.ledger.report) || m.errorsChanged(report.Errors)
 		pods = append(pods, report)
 	}
 	return pods
 }
 
-// free returns what the pods and states leave of the budget for messages and errors. It is
-// negative if they exceed the budget.
-func (s *sliceDecider) free() int {
-	free := MaxBytes - restBytes
-	for i := range s.members {
-		pod := s.members[i].pod
-		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
-		for j := range s.members[i].probes {
-			if c := &s.members[i].probes[j]; c.hasState() {
-				free -= stateBytes + len(c.planned.Name) + len(c.planned.Plan) +
-					max(len(c.state.ContainerID), len(c.reported.ContainerID))
-			}
-		}
+// states returns the entries of one pod's probes, with messages of at most limit encoded bytes. Those
+// that were reported have the limit of the reported errors, so a change of the limit alone is not a
+// change of the messages.
+func (s *sliceDecider) states(m *member, limit int) []v1alpha1.ContainerProbeState {
+	before := limit
+	if m.ledger != nil {
+		before = m.budget.limit(m.ledger.report.Errors)
 	}
-	return free
-}
-
-// pod returns the entries of one pod's probes.
-func (s *sliceDecider) pod(m *member) []v1alpha1.ContainerProbeState {
 	var entries []v1alpha1.ContainerProbeState
 	for i := range m.probes {
-		if !m.probes[i].hasState() {
-			continue
+		if m.probes[i].hasState() {
+			entry := s.state(m, &m.probes[i], before)
+			entry.Message = shorten(entry.Message, limit)
+			entries = append(entries, entry)
 		}
-		entry := s.probe(m, &m.probes[i])
-		entry.Message = s.limits.message(m.pod.Namespace, entry.Message)
-		entries = append(entries, entry)
 	}
 	return entries
 }
 
-// probe returns the current or the reported entry of a probe. The identity in the entry is
-// always the current one.
-func (s *sliceDecider) probe(m *member, c *candidate) v1alpha1.ContainerProbeState {
+// state returns the current or the reported entry of a probe. The identity in the entry is
+// always the current one. Before is the limit of the reported message.
+func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.ContainerProbeState {
 	if !c.known {
 		return c.reported
 	}
@@ -148,7 +118,7 @@ func (s *sliceDecider) probe(m *member, c *candidate) v1alpha1.ContainerProbeSta
 		s.write = true
 		return fresh
 	}
-	if s.before.message(m.pod.Namespace, fresh.Message) == reported.Message {
+	if shorten(fresh.Message, before) == shorten(reported.Message, before) {
 		reported.Message = fresh.Message
 		return reported
 	}
