@@ -163,6 +163,7 @@ func TestAgentAndManagerAgree(t *testing.T) {
 		"equal times":               {map[int]v1alpha1.ContainerProbeState{0: since(succeeded, 1, 1), 1: since(failed, 1, 1)}, succeeded},
 		"equal times, two digits":   {map[int]v1alpha1.ContainerProbeState{2: since(succeeded, 1, 1), 10: since(failed, 1, 1)}, succeeded},
 		"equal times, three digits": {map[int]v1alpha1.ContainerProbeState{99: since(succeeded, 1, 1), 100: since(failed, 1, 1)}, succeeded},
+		"number too large":          {map[int]v1alpha1.ContainerProbeState{2: since(succeeded, 1, 1), 1000: since(failed, 1, 1)}, succeeded},
 		"newer transition":          {map[int]v1alpha1.ContainerProbeState{2: since(failed, 1, 9), 10: since(succeeded, 2, 2)}, succeeded},
 		"newer result":              {map[int]v1alpha1.ContainerProbeState{2: since(failed, 1, 1), 10: since(succeeded, 1, 2)}, succeeded},
 	}

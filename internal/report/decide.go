@@ -73,7 +73,7 @@ func (d *decider) vacate(p *place, spare bool) (w Write, write bool) {
 		d.ledger.empty = set(maps.Clone(d.ledger.empty), p.number, since)
 	}
 	due := since.Add(EmptyDelay)
-	if !p.stored || !spare && !due.After(d.now) {
+	if !p.stored || p.number >= MaxSlices || !spare && !due.After(d.now) {
 		return Write{Number: p.number, Delete: true}, true
 	}
 	if !spare {

@@ -36,13 +36,18 @@ type Ledger struct {
 // places of the pods, and everything in them that differs is written. The states that are in
 // force need no event.
 func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
-	l := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}
+	l, numbers := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}, map[string]int{}
 	for _, slice := range stored {
 		for _, pod := range slice.Pods {
 			before, twice := l.pods[pod.UID]
-			if !twice || (Entry{Number: slice.Number, States: pod.Probes}).Precedes(Entry{Number: before.number, States: before.report.Probes}) {
-				l.pods[pod.UID] = &podLedger{number: max(slice.Number, nowhere), report: pod}
+			if twice && !(Entry{Number: slice.Number, States: pod.Probes}).Precedes(Entry{Number: numbers[pod.UID], States: before.report.Probes}) {
+				continue
 			}
+			place := slice.Number
+			if place < 0 || place >= MaxSlices {
+				place = nowhere
+			}
+			l.pods[pod.UID], numbers[pod.UID] = &podLedger{number: place, report: pod}, slice.Number
 		}
 	}
 	if legacy == nil {

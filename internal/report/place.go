@@ -25,7 +25,7 @@ type place struct {
 
 // hasRoom reports whether another pod may take a place.
 func (p *place) hasRoom(bytes int) bool {
-	return len(p.pods) == 0 || len(p.pods) < MaxPods && p.bytes+bytes <= sliceBytes
+	return p.number < MaxSlices && (len(p.pods) == 0 || len(p.pods) < MaxPods && p.bytes+bytes <= sliceBytes)
 }
 
 func (p *place) add(pod, bytes int) {
@@ -171,7 +171,7 @@ func (d *decider) overflow(places []*place) []int {
 }
 
 // place gives a pod the first free place: in the first slice that has room, or in a new one
-// with the first free number.
+// with the first free number. If there is none, the pod has no place.
 func (d *decider) place(places []*place, i int) []*place {
 	bytes := budgetOf(&d.plan.Pods[i]).size()
 	at := slices.IndexFunc(places, func(p *place) bool { return p.hasRoom(bytes) })
@@ -182,6 +182,9 @@ func (d *decider) place(places []*place, i int) []*place {
 				at = n
 				break
 			}
+		}
+		if at >= MaxSlices {
+			return places
 		}
 		places = slices.Insert(places, at, &place{number: at})
 	}

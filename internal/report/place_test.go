@@ -111,6 +111,8 @@ func TestPlaces(t *testing.T) {
 		"removed pod in two slices":       {stored: []report.Slice{slice(0, 0, "a", "b"), slice(1, 0, "b", "c")}, plan: []string{"a", "c"}},
 		"pod twice in a slice":            {stored: []report.Slice{slice(0, 0, "a", "b", "a")}, plan: letters(2), want: []string{"0 a b"}},
 		"invalid number":                  {stored: []report.Slice{slice(-7, 0, "a", "b")}, plan: letters(2), want: []string{"+0 a b"}},
+		"number too large":                {stored: []report.Slice{slice(400, 0, "a"), slice(399, 0, letters(9)[1:]...)}, plan: letters(9), want: []string{"+0 a", "-400"}},
+		"number too large, no pods":       {stored: []report.Slice{slice(0, 0, "a"), slice(1000, 0, "z")}, plan: letters(1), want: []string{"-1000"}},
 		"number twice":                    {stored: []report.Slice{slice(0, 0, "a"), slice(0, 0, "b")}, plan: letters(2)},
 	}
 	for name, tc := range cases {
@@ -127,6 +129,28 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
 		})
+	}
+}
+
+// TestMaxSlices checks that an agent that has more pods than it may report writes no slice that the
+// API server would reject.
+func TestMaxSlices(t *testing.T) {
+	plan, states := report.Plan{Generation: 1}, report.States{}
+	for i := range report.MaxSlices*report.MaxPods + 9 {
+		name := fmt.Sprint("p", i)
+		plan.Pods = append(plan.Pods, podPlan(name, "m#p"))
+		states[key(t, name, "m#p")] = known(succeeded, "ok", 1, 1)
+	}
+	ledger, d := wrote(at(1), plan, report.Ledger{}, states)
+	if n := len(d.Writes); n != report.MaxSlices || d.Writes[n-1].Number != report.MaxSlices-1 || len(d.Writes[n-1].Pods) != report.MaxPods {
+		t.Errorf("%d writes, the last one of slice %d, want %d", n, d.Writes[n-1].Number, report.MaxSlices)
+	}
+	if again := report.Decide(at(2), plan, ledger, states, nil); len(again.Writes) > 0 {
+		t.Errorf("writes again %v", summary(again.Writes))
+	}
+	plan.Pods = plan.Pods[report.MaxPods:]
+	if again := report.Decide(at(3), plan, ledger, states, nil); len(again.Writes) != 1 || again.Writes[0].Number != 0 || len(again.Writes[0].Pods) != report.MaxPods {
+		t.Errorf("writes %v, want the first slice with pods that had no place", summary(again.Writes))
 	}
 }
 

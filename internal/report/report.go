@@ -51,6 +51,10 @@ const (
 	// MaxPods is the maximum number of planned pods in a slice.
 	MaxPods = 8
 
+	// MaxSlices is the maximum number of slices: they have the numbers from 0 to MaxSlices-1. The
+	// API server rejects others. The largest plan has fewer pods than fit.
+	MaxSlices = 400
+
 	// MaxBytes is the budget of a slice in encoded bytes. States are always reported, so it
 	// limits the messages and errors, and a pod whose states alone exceed it has a slice of its
 	// own.

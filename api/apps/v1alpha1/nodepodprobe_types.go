@@ -170,16 +170,22 @@ type PodProbeStatus struct {
 
 // ContainerProbeError is the reason why a probe has no current result. Added by Seamark.
 type ContainerProbeError struct {
-	// name is the name of the marker and the name of the probe, joined by "#".
+	// name is the name of the marker and the name of the probe, joined by "#": at most 1024
+	// characters.
 	// +required
+	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
-	// reason is why the probe has no current result: CannotRun, WaitingForSlot or NotEnded.
+	// reason is why the probe has no current result: CannotRun, WaitingForSlot or NotEnded. Agents
+	// of later releases may report others: at most 64 letters and digits that start with a letter.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9]*$`
 	Reason ProbeErrorReason `json:"reason"`
 
 	// message describes the error: valid UTF-8 of at most 256 bytes.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 
@@ -236,7 +242,7 @@ type ContainerProbeState struct {
 	ContainerID string `json:"containerID,omitempty"`
 
 	// message describes the reported result, such as the output of the probe: valid UTF-8
-	// of at most 1024 bytes. It is shorter if the report would be too large to be stored.
+	// of at most 1024 bytes. It is shorter if the pod has many probes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

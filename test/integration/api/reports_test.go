@@ -46,12 +46,10 @@ func TestProbeReportRules(t *testing.T) {
 		"first":                  {slice("a", "a.0", 1, "Succeeded"), ""},
 		"no pods":                {slice("a", "a.1", 0, ""), ""},
 		"second digit":           {slice("a", "a.10", 1, "Failed"), ""},
-		"last number":            {slice("a", "a.9999", 1, "Unknown"), ""},
+		"last number":            {slice("a", "a.399", 1, "Unknown"), ""},
 		"dots in the node name":  {slice("a.b.1", "a.b.1.0", 1, "Succeeded"), ""},
 		"number as the node":     {slice("1", "1.1", 1, "Succeeded"), ""},
-		"longest node name":      {slice(longest, longest+".9999", 1, "Succeeded"), ""},
-		"most pods":              {slice("a", "a.2", 32, "Succeeded"), ""},
-		"too many pods":          {slice("a", "a.3", 33, "Succeeded"), "pods: Too many: 33: must have at most 32 items"},
+		"longest node name":      {slice(longest, longest+".399", 1, "Succeeded"), ""},
 		"no number":              {slice("a", "a.b", 1, "Succeeded"), name},
 		"no dot":                 {slice("a", "a0", 1, "Succeeded"), name},
 		"node name only":         {slice("a", "a", 1, "Succeeded"), name},
@@ -60,7 +58,7 @@ func TestProbeReportRules(t *testing.T) {
 		"longer node":            {slice("a.1", "a.1", 1, "Succeeded"), name},
 		"leading zero":           {slice("a", "a.01", 1, "Succeeded"), name},
 		"two zeros":              {slice("a", "a.00", 1, "Succeeded"), name},
-		"number too large":       {slice("a", "a.10000", 1, "Succeeded"), name},
+		"number too large":       {slice("a", "a.400", 1, "Succeeded"), name},
 		"number with a letter":   {slice("a", "a.1a", 1, "Succeeded"), name},
 		"no node":                {slice("", "a.0", 1, "Succeeded"), "nodeName: Invalid value"},
 		"unknown state":          {slice("a", "a.0", 1, "Maybe"), `state: Unsupported value: "Maybe"`},
@@ -75,6 +73,54 @@ func TestProbeReportRules(t *testing.T) {
 				t.Errorf("%v, want it to be valid", err)
 			case test.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("error %v, want it to contain %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestProbeReportBounds checks that a report is accepted with as much as each bound permits, and
+// rejected with a message that names the field if it has more.
+func TestProbeReportBounds(t *testing.T) {
+	t.Parallel()
+	const pod, state, failure = "pods[0].", "pods[0].probes[0].", "pods[0].errors[0]."
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for name, test := range map[string]struct {
+		most int
+		set  func(r *seamarkv1alpha1.ProbeReport, n int)
+		want string
+	}{
+		"pods":             {16, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods = slices.Repeat(r.Pods, n) }, "pods: Too many"},
+		"namespace":        {63, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Namespace = text(n) }, pod + "namespace: Too long"},
+		"name":             {253, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Name = text(n) }, pod + "name: Too long"},
+		"uid":              {128, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].UID = text(n) }, pod + "uid: Too long"},
+		"probes":           {2048, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes = slices.Repeat(r.Pods[0].Probes, n) }, pod + "probes: Too many"},
+		"name of a state":  {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Name = text(n) }, state + "name: Too long"},
+		"plan":             {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Plan = text(n) }, state + "plan: Too long"},
+		"containerID":      {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].ContainerID = text(n) }, state + "containerID: Too long"},
+		"message":          {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Message = text(n) }, state + "message: Too long"},
+		"errors":           {512, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors = slices.Repeat(r.Pods[0].Errors, n) }, pod + "errors: Too many"},
+		"name of an error": {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors[0].Name = text(n) }, failure + "name: Too long"},
+		"text of an error": {256, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors[0].Message = text(n) }, failure + "message: Too long"},
+		"reason": {64, func(r *seamarkv1alpha1.ProbeReport, n int) {
+			r.Pods[0].Errors[0].Reason = v1alpha1.ProbeErrorReason(text(n))
+		}, failure + "reason: Too long"},
+		"reason, characters": {1, func(r *seamarkv1alpha1.ProbeReport, n int) {
+			r.Pods[0].Errors[0].Reason = []v1alpha1.ProbeErrorReason{"ReasonOfALaterRelease", "not a reason"}[n-1]
+		}, failure + "reason: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			create := func(n int) error {
+				report := slice("a", "a.0", 1, "Succeeded")
+				report.Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: v1alpha1.ProbeCannotRun, Message: "no"}}
+				test.set(report, n)
+				return server.Client.Create(t.Context(), report, client.DryRunAll)
+			}
+			if err := create(test.most); err != nil {
+				t.Errorf("%d: %v, want it to be valid", test.most, err)
+			}
+			if err := create(test.most + 1); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%d: error %v, want it to contain %q", test.most+1, err, test.want)
 			}
 		})
 	}

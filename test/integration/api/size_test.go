@@ -107,9 +107,9 @@ func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
 func largestPod(t *testing.T) v1alpha1.NodePodProbeSpec {
 	t.Helper()
 	pod := v1alpha1.PodProbe{Namespace: "games", Name: "game-server", UID: "8a8d2f7e-5a43-4dc5-a0bb-000000000000", IP: "10.0.0.1"}
-	for i := range 8000 {
+	for i := range 64 * 32 {
 		pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
-			Name: fmt.Sprint("m#", i), ContainerName: "m", Plan: "0123abcd",
+			Name: fmt.Sprintf("%s#%0200d", strings.Repeat("m", 253), i), ContainerName: "m", Plan: "0123abcd",
 			Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}},
 		})
 	}

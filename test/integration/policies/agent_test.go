@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,6 +121,14 @@ func event(namespace, node string) *corev1.Event {
 	}
 }
 
+// podReference returns the reference to a container of a pod as agents write it.
+func podReference(namespace string) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "pod", UID: "8a8d2f7e-5a43-4dc5-a0bb-000000000000",
+		FieldPath: "spec.containers{main}",
+	}
+}
+
 func TestAgentReportsForItsOwnNode(t *testing.T) {
 	t.Parallel()
 	installForAgents(t)
@@ -206,6 +215,25 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		"other controller": {func(e *corev1.Event) { e.ReportingController = "kubelet" }, "events from kruise-daemon-podprobe"},
 		"other reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with reason"},
 		"on a secret":      {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "for pods"},
+
+		"longest message":     {func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) }, ""},
+		"message too long":    {func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) + "m" }, "message: an event of an agent can have at most 1024 bytes"},
+		"error":               {func(e *corev1.Event) { e.Reason, e.Type = v1alpha1.EventReasonProbeError, corev1.EventTypeWarning }, ""},
+		"other type":          {func(e *corev1.Event) { e.Type = "Other" }, "type Normal or Warning"},
+		"action":              {func(e *corev1.Event) { e.Action = "Probe" }, "no action, related or series"},
+		"related":             {func(e *corev1.Event) { e.Related = &corev1.ObjectReference{Name: "a"} }, "no action, related or series"},
+		"series":              {func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 2} }, "no action, related or series"},
+		"pod of the agent":    {func(e *corev1.Event) { e.InvolvedObject = podReference(e.Namespace) }, ""},
+		"other API version":   {func(e *corev1.Event) { e.InvolvedObject.APIVersion = "v2" }, "involvedObject: "},
+		"longest field path":  {func(e *corev1.Event) { e.InvolvedObject.FieldPath = strings.Repeat("f", 128) }, ""},
+		"field path too long": {func(e *corev1.Event) { e.InvolvedObject.FieldPath = strings.Repeat("f", 129) }, "involvedObject: "},
+		"name too long":       {func(e *corev1.Event) { e.InvolvedObject.Name = strings.Repeat("n", 254) }, "involvedObject: "},
+		"UID too long":        {func(e *corev1.Event) { e.InvolvedObject.UID = types.UID(strings.Repeat("u", 129)) }, "involvedObject: "},
+		"version of the pod":  {func(e *corev1.Event) { e.InvolvedObject.ResourceVersion = "1" }, "involvedObject: "},
+		"annotation":          {func(e *corev1.Event) { e.Annotations = map[string]string{"a": "b"} }, "metadata: "},
+		"label":               {func(e *corev1.Event) { e.Labels = map[string]string{"a": "b"} }, "metadata: "},
+		"finalizer":           {func(e *corev1.Event) { e.Finalizers = []string{"example.com/a"} }, "metadata: "},
+		"owner":               {func(e *corev1.Event) { e.OwnerReferences = []metav1.OwnerReference{ownedBy(node)} }, "metadata: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,8 +253,22 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		if err := agent.Create(t.Context(), own); err != nil {
 			t.Fatal(err)
 		}
-		if err := agent.Patch(t.Context(), own, env.MergePatch(`{"count": 2}`)); err != nil {
+		if err := agent.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"count": 2}`)); err != nil {
 			t.Error(err)
+		}
+		if err := server.Client.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"metadata": {"annotations": {"a": "b"}}}`)); err != nil {
+			t.Error(err)
+		}
+		for patch, want := range map[string]string{
+			`{"count": 3}`: "",
+			`{"metadata": {"annotations": {"a": "c"}}}`:          "metadata: ",
+			`{"message": "` + strings.Repeat("m", 1025) + `"}`:   "message: ",
+			`{"series": {"count": 2, "lastObservedTime": null}}`: "no action, related or series",
+			`{"involvedObject": {"resourceVersion": "1"}}`:       "involvedObject: ",
+		} {
+			if err := rejectedWith(want)(agent.Patch(t.Context(), own.DeepCopy(), env.MergePatch(patch))); err != nil {
+				t.Errorf("%.60s: %v", patch, err)
+			}
 		}
 	})
 	t.Run("take over another agent's event", func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestAgentWritesReportsOfItsOwnNode(t *testing.T) {
 	installForAgents(t)
 	node := newNode(t)
 	agent, warned := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
-	for _, suffix := range []string{"0", "7", "10", "9999"} {
+	for _, suffix := range []string{"0", "7", "10", "399"} {
 		report := slice(node, suffix, owned(ownedBy(node)))
 		err := agent.Create(t.Context(), report)
 		if err == nil {
@@ -271,11 +271,20 @@ func TestReportPolicyDoesNotDependOnTheCRD(t *testing.T) {
 	}
 	c, _ := clientOf(t, e, mine)
 	for suffix, want := range map[string]string{
-		"0": "", "9999": "",
-		"10000": name, "00": name, "01": name, "a": name, "1.0": name, "1a": name, "0.a": name,
+		"0": "", "99": "", "399": "",
+		"400": name, "999": name, "1000": name, "10000": name, "00": name, "01": name, "a": name, "1.0": name, "1a": name, "0.a": name,
 	} {
 		if err := rejectedWith(want)(c.Create(t.Context(), slice("a", suffix), client.DryRunAll)); err != nil {
 			t.Errorf("slice %q: %v", suffix, err)
+		}
+	}
+	// An agent deletes what an earlier policy permitted.
+	for suffix, want := range map[string]string{"400": "", "9999": "", "0400": name, "4.0": name} {
+		if err := e.Client.Create(t.Context(), slice("a", suffix)); err != nil {
+			t.Fatal(err)
+		}
+		if err := rejectedWith(want)(c.Delete(t.Context(), slice("a", suffix))); err != nil {
+			t.Errorf("delete slice %q: %v", suffix, err)
 		}
 	}
 	other := func(r *seamarkv1alpha1.ProbeReport) { r.NodeName = "b" }
