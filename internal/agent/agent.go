@@ -114,11 +114,12 @@ func New(options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: options, client: client, sink: sink, watched: newWatched()}
+	a := &Agent{options: options, client: client, sink: sink}
 	log := options.Log.WithName("report")
 	a.status = newStatusKeeper(client, options.MirrorStatus, options.ReportInterval, options.Metrics, log)
 	running := func() map[string]bool { return a.containers.running() }
 	a.reporter = newReporter(options.NodeName, client, a.status, running, options.ReportInterval, options.Metrics, log)
+	a.watched = newWatched(a.reporter.Relisted)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
 	a.worker = worker.New(worker.Options{
 		Prober:  probers.New(a.commands, options.Version),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -118,7 +119,9 @@ func (f *follower) follow(object *v1alpha1.NodePodProbe, grace *time.Timer) {
 		return
 	}
 	grace.Stop()
-	if f.started && object.UID == f.uid && object.Generation == f.plan.Generation {
+	// After the database of the API server was restored, another plan can have the same generation.
+	if f.started && object.UID == f.uid && object.Generation == f.plan.Generation &&
+		equality.Semantic.DeepEqual(object.Spec.PodProbes, f.plan.Pods) {
 		return
 	}
 	f.put(object)
@@ -217,13 +220,20 @@ func podsOf(plan report.Plan) map[types.UID]types.NamespacedName {
 
 // watched stores the newest version of the watched object. It is the store of a reflector.
 type watched struct {
+	// relisted is called when the object is listed again, because the watch could not be continued.
+	relisted func()
+	// listed reports whether the object was listed. Only the reflector uses it.
+	listed bool
+
 	mu     sync.Mutex
 	object *v1alpha1.NodePodProbe
 	// changed has a token if the object has changed or is known not to exist.
 	changed chan struct{}
 }
 
-func newWatched() *watched { return &watched{changed: make(chan struct{}, 1)} }
+func newWatched(relisted func()) *watched {
+	return &watched{relisted: relisted, changed: make(chan struct{}, 1)}
+}
 
 func (w *watched) get() *v1alpha1.NodePodProbe {
 	w.mu.Lock()
@@ -260,6 +270,10 @@ func (w *watched) Delete(any) error {
 
 // Replace stores a complete list, which has at most one object.
 func (w *watched) Replace(objects []any, _ string) error {
+	if w.listed {
+		w.relisted()
+	}
+	w.listed = true
 	if len(objects) == 0 {
 		return w.Delete(nil)
 	}

@@ -169,7 +169,7 @@ func TestFollower(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &recorder{start: time.Now()}
-				f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}}
+				f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -268,7 +268,7 @@ func TestPlanWaitsForReportedStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{start: time.Now()}
 		listed := make(chan struct{})
-		f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}, listed: listed}
+		f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}, listed: listed}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -302,7 +302,7 @@ func TestPlanWaitsForReportedStates(t *testing.T) {
 func TestPlanAfterAbsenceRestoresStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{start: time.Now()}
-		f := &follower{watched: newWatched(), runner: r, containers: r, report: r, status: ignored{}}
+		f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

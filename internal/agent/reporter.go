@@ -50,6 +50,8 @@ type reportFollower interface {
 	// Reported receives the states that are stored in slices. All is false if some that are
 	// due could not be written.
 	Reported(plan report.Plan, ledger report.Ledger, all bool)
+	// Relisted compares the observed status with the last write, although it looks older.
+	Relisted()
 }
 
 // reporter stores the states of the probes and writes them in slices when report.Decide
@@ -90,6 +92,8 @@ type reporter struct {
 	owners []metav1.OwnerReference
 	// observed is the newest object from the watch, or nil if there is none.
 	observed *v1alpha1.NodePodProbe
+	// relisted reports whether the object was listed again since the slices were.
+	relisted bool
 	// request is the newest request to restore the slices.
 	request string
 	// wakeAt is when to decide next, and listAt when to list the slices again. They are zero

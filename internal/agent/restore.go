@@ -21,6 +21,10 @@ import (
 // slice after the first list, and others may have deleted slices while there was no object.
 const confirmDelay = 30 * time.Second
 
+// relistJitter is the maximum delay of the list of slices after the watch was listed again, which all
+// agents do after a restart of the API server.
+const relistJitter = 5 * time.Minute
+
 // list lists the slices if that is due, and compares them with the ledger. No write is in
 // progress meanwhile.
 func (r *reporter) list(ctx context.Context) {
@@ -66,12 +70,26 @@ func (r *reporter) listBy(t time.Time) {
 func (r *reporter) compare(stored []seamarkv1alpha1.ProbeReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.read:
-		r.adopt(stored)
-	default:
+	if !r.read {
 		r.stored = stored
 		close(r.listed)
+		return
+	}
+	r.adopt(stored)
+	if r.relisted {
+		r.relisted = false
+		r.follower.Relisted()
+	}
+}
+
+// Relisted schedules a comparison of what is stored with what this agent has written. The database of
+// the API server may have been restored from an older copy.
+func (r *reporter) Relisted() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.relisted = true
+	if r.read {
+		schedule(r.wake, &r.listAt, time.Now().Add(rand.N(relistJitter)))
 	}
 }
 

@@ -145,6 +145,15 @@ func (k *statusKeeper) Reported(plan report.Plan, ledger report.Ledger, all bool
 	}
 }
 
+// Relisted compares the observed status with the last write, although it looks older: the database of
+// the API server may have been restored from an older copy, with its versions.
+func (k *statusKeeper) Relisted() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version = "1" // Every stored version is newer.
+	k.compare()
+}
+
 // found records a status that this agent did not write. If it contains states, or was written by
 // an agent that reports in the status, it contains a copy of the states for a while.
 func (k *statusKeeper) found(now time.Time, object *v1alpha1.NodePodProbe) {

@@ -1,0 +1,101 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+// TestRestoredDatabase checks that an agent repairs what an older copy of the database has, that it
+// writes nothing else, and that it has read again within minutes of the list of the watch.
+func TestRestoredDatabase(t *testing.T) {
+	cases := map[string]struct {
+		// lose changes what the API server stores. Before is what it stored earlier.
+		lose func(h *harness, before map[string]*seamarkv1alpha1.ProbeReport)
+		want []string
+	}{
+		"nothing": {lose: func(*harness, map[string]*seamarkv1alpha1.ProbeReport) {}},
+		"a newer state": {lose: func(h *harness, before map[string]*seamarkv1alpha1.ProbeReport) {
+			h.slices["node.0"] = before["node.0"]
+		}, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"}},
+		"all new slices":  {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { clear(h.slices) }, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"}},
+		"a newer status":  {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Status.ObservedGeneration = 0 }, want: []string{"status 1:"}},
+		"the same status": {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Spec.PodProbes = nil }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, manyPods(2))
+				h.all(2, succeeded)
+				h.putInForce()
+				pass(2 * time.Minute)
+				before := map[string]*seamarkv1alpha1.ProbeReport{"node.0": h.slices["node.0"].DeepCopy()}
+				h.turn(0, failed)
+				pass(time.Minute)
+				h.take()
+				h.withServer(func() {
+					h.object = h.object.DeepCopy()
+					h.object.ResourceVersion = "2"
+					tc.lose(h, before)
+				})
+				h.Relisted()
+				h.observeStored()
+				pass(relistJitter + 10*time.Second)
+				h.stop()
+				var got []string
+				for _, line := range h.take() {
+					_, what, _ := strings.Cut(line, " ")
+					got = append(got, what)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("log (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestRelist checks which lists of a watch are reported: all but the first one.
+func TestRelist(t *testing.T) {
+	relisted := 0
+	w := newWatched(func() { relisted++ })
+	for n, objects := range [][]any{{}, {nodePlan()}, nil} {
+		if err := w.Replace(objects, "1"); err != nil || relisted != n {
+			t.Errorf("list %d: relisted %d times, error %v", n, relisted, err)
+		}
+	}
+	if err := w.Update(nodePlan()); err != nil || relisted != 2 {
+		t.Errorf("relisted %d times after an update, error %v", relisted, err)
+	}
+}
+
+// TestPlanOfSameGeneration checks that a plan is put in force that differs from the one in force,
+// although it has the same generation: the database was restored, and the plan was written again.
+func TestPlanOfSameGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}}
+		grace := time.NewTimer(time.Hour)
+		first, status, other := nodePlan(), nodePlan(), nodePlan()
+		first.UID, status.UID, other.UID = types.UID("1"), types.UID("1"), types.UID("1")
+		status.Status.ObservedGeneration = 1
+		other.Spec.PodProbes[0].Probes = other.Spec.PodProbes[0].Probes[:1]
+		for _, object := range []*v1alpha1.NodePodProbe{first, status, other} {
+			f.follow(object, grace)
+		}
+		want := []string{"0s run", "0s in force: 1/1", "0s run", "0s in force: 1/1"}
+		if diff := cmp.Diff(want, r.log); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
