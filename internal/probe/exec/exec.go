@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 )
 
 // overrun is how long the runtime may take beyond the timeout to end a command and return.
@@ -45,7 +46,7 @@ type Observer interface {
 type Prober struct {
 	runner   Runner
 	observer Observer
-	gate     gate
+	gate     *slots.Gate
 	unended  unended
 	// closed is closed when the prober is.
 	closed chan struct{}
@@ -57,10 +58,14 @@ var _ probe.Prober = (*Prober)(nil)
 // New returns a prober that runs at most concurrency commands at a time, at least one. The
 // observer may be nil. The caller must close the prober.
 func New(runner Runner, concurrency int, observer Observer) *Prober {
+	var waited func(time.Duration)
+	if observer != nil {
+		waited = observer.Waited
+	}
 	return &Prober{
 		runner:   runner,
 		observer: observer,
-		gate:     gate{slots: newSlots(max(concurrency, 1))},
+		gate:     slots.New(concurrency, waited),
 		unended:  unended{by: map[runID]*backlog{}},
 		closed:   make(chan struct{}),
 	}
@@ -70,7 +75,7 @@ func New(runner Runner, concurrency int, observer Observer) *Prober {
 func (p *Prober) Close() { p.close.Do(func() { close(p.closed) }) }
 
 // Queued returns how many probes are waiting for a free slot.
-func (p *Prober) Queued() int { return p.gate.queued() }
+func (p *Prober) Queued() int { return p.gate.Queued() }
 
 // Unended returns how many runs were given up and have not been ended by the runtime.
 func (p *Prober) Unended() int { return p.unended.count() }
@@ -90,25 +95,15 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 		outcome.NotEnded = true
 		return outcome, nil
 	}
-	slot, err := p.acquire(ctx, target.Owner)
+	release, err := p.gate.Acquire(ctx, target.Owner)
 	if err != nil {
 		return probe.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
 	}
-	defer p.gate.release(slot)
+	defer release()
 	if target.Started != nil {
 		target.Started()
 	}
 	return p.run(ctx, id, target)
-}
-
-// acquire waits for a free slot. The error is the cause of the end of ctx.
-func (p *Prober) acquire(ctx context.Context, owner probe.Owner) (*ticket, error) {
-	start := time.Now()
-	slot, err := p.gate.acquire(ctx, owner)
-	if p.observer != nil {
-		p.observer.Waited(time.Since(start))
-	}
-	return slot, err
 }
 
 // result is what ExecSync returned.

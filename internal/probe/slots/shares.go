@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package exec
+package slots
 
 import (
 	"slices"
@@ -9,18 +9,20 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// slots shares a fixed number of slots between namespaces, and the part of a namespace
-// between its pods. It decides only; gate makes callers wait. Its rules:
+// shares divides a fixed number of slots between namespaces, and the part of a namespace
+// between its pods. It decides only; Gate makes callers wait. Its rules:
 //
 //   - a free slot goes to the namespace that uses the fewest, and among equals to the one
 //     whose last turn is the longest ago; then to a pod of the namespace in the same way, and
 //     to the runs of a pod in the order of their arrival. A namespace that uses no slot
 //     therefore waits for at most one run of each other waiting namespace;
 //   - a pod uses at most a quarter of all slots, and a namespace at most three quarters of
-//     the slots that other namespaces leave, but each at least one. A running command cannot
-//     be interrupted, so these limits also apply while nobody waits: slow commands of some
-//     pods leave slots to others.
-type slots struct {
+//     the slots that other namespaces leave, but each at least one. A running probe is
+//     not interrupted, so these limits also apply while nobody waits: slow probes of some
+//     pods leave slots to others;
+//   - the last eighth of the slots is for namespaces that use none, or less than one of 32, so that
+//     several namespaces with slow probes do not take all slots together.
+type shares struct {
 	total, used int
 	// clock counts turns.
 	clock      uint64
@@ -45,12 +47,12 @@ type ticket struct {
 	ready chan struct{}
 }
 
-func newSlots(total int) *slots {
-	return &slots{total: total, namespaces: map[string]*share{}}
+func newShares(total int) *shares {
+	return &shares{total: total, namespaces: map[string]*share{}}
 }
 
 // wait adds a run to the queue.
-func (s *slots) wait(t *ticket) {
+func (s *shares) wait(t *ticket) {
 	namespace := s.active(s.namespaces, t.owner.Namespace)
 	if namespace.pods == nil {
 		namespace.pods = map[string]*share{}
@@ -62,7 +64,7 @@ func (s *slots) wait(t *ticket) {
 }
 
 // active returns the share of a name. A new one takes its turn after all others.
-func (s *slots) active(shares map[string]*share, name string) *share {
+func (s *shares) active(shares map[string]*share, name string) *share {
 	found := shares[name]
 	if found == nil {
 		s.clock++
@@ -74,12 +76,12 @@ func (s *slots) active(shares map[string]*share, name string) *share {
 
 // next gives a free slot to a waiting run and returns the run. It returns nil if no run may
 // have a slot.
-func (s *slots) next() *ticket {
+func (s *shares) next() *ticket {
 	if s.used >= s.total {
 		return nil
 	}
 	namespace := first(s.namespaces, func(n *share) bool {
-		return n.used < s.namespaceLimit(n) && first(n.pods, s.mayRun) != nil
+		return s.mayUse(n) && first(n.pods, s.mayRun) != nil
 	})
 	if namespace == nil {
 		return nil
@@ -111,16 +113,20 @@ func first(shares map[string]*share, allowed func(*share) bool) *share {
 	return best
 }
 
-// namespaceLimit returns how many slots a namespace may use now.
-func (s *slots) namespaceLimit(namespace *share) int {
-	return max((s.total-(s.used-namespace.used))*3/4, 1)
+// mayUse reports whether a namespace may use another slot now.
+func (s *shares) mayUse(namespace *share) bool {
+	free := s.total - s.used
+	if free <= s.total/8 && namespace.used >= max(s.total/32, 1) {
+		return false
+	}
+	return namespace.used == 0 || namespace.used < (free+namespace.used)*3/4
 }
 
 // mayRun reports whether a pod may use another slot.
-func (s *slots) mayRun(pod *share) bool { return pod.used < max(s.total/4, 1) }
+func (s *shares) mayRun(pod *share) bool { return pod.used < max(s.total/4, 1) }
 
 // withdraw removes a run from the queue.
-func (s *slots) withdraw(t *ticket) {
+func (s *shares) withdraw(t *ticket) {
 	namespace := s.namespaces[t.owner.Namespace]
 	pod := namespace.pods[t.owner.Pod]
 	at := slices.Index(pod.queue, t)
@@ -131,7 +137,7 @@ func (s *slots) withdraw(t *ticket) {
 }
 
 // release frees the slot of a run.
-func (s *slots) release(t *ticket) {
+func (s *shares) release(t *ticket) {
 	namespace := s.namespaces[t.owner.Namespace]
 	s.used--
 	namespace.used--
@@ -140,7 +146,7 @@ func (s *slots) release(t *ticket) {
 }
 
 // tidy removes the shares of an owner that neither uses a slot nor waits.
-func (s *slots) tidy(owner probe.Owner) {
+func (s *shares) tidy(owner probe.Owner) {
 	namespace := s.namespaces[owner.Namespace]
 	if pod := namespace.pods[owner.Pod]; pod.used == 0 && pod.waiting == 0 {
 		delete(namespace.pods, owner.Pod)

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package exec
+package slots
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func nameOf(t *ticket) string {
 	return t.owner.Namespace + "/" + t.owner.Pod + "/" + t.owner.Probe
 }
 
-func TestSlots(t *testing.T) {
+func TestShares(t *testing.T) {
 	cases := map[string]struct {
 		total   int
 		waiting string
@@ -37,12 +37,16 @@ func TestSlots(t *testing.T) {
 		"one pod uses a quarter":          {total: 8, waiting: "a/p/1 a/p/2 a/p/3 a/p/4", start: "a/p/1 a/p/2", done: "a/p/1", after: "a/p/3"},
 		"one namespace uses three fourth": {total: 4, waiting: "a/p/1 a/q/1 a/r/1 a/s/1", start: "a/p/1 a/q/1 a/r/1", done: "a/q/1", after: "a/s/1"},
 		"second namespace":                {total: 4, waiting: "a/p/1 a/q/1 a/r/1 a/s/1 b/p/1 b/q/1", start: "a/p/1 b/p/1 a/q/1", done: "b/p/1", after: "b/q/1"},
-		"pods take turns":                 {total: 4, waiting: "a/p/1 a/p/2 a/q/1 a/q/2", start: "a/p/1 a/q/1", done: "a/p/1 a/q/1", after: "a/p/2 a/q/2"},
-		"order of arrival within a pod":   {total: 4, waiting: "a/p/1 a/p/2 a/p/3", start: "a/p/1", done: "a/p/1", after: "a/p/2"},
+		"last slots are for namespaces without one": {
+			total: 16, waiting: "a/p/1 b/p/1 c/p/1 d/p/1 e/p/1 f/p/1 g/p/1 h/p/1 a/q/1 b/q/1 c/q/1 d/q/1 e/q/1 f/q/1 g/q/1 h/q/1",
+			start: "a/p/1 b/p/1 c/p/1 d/p/1 e/p/1 f/p/1 g/p/1 h/p/1 a/q/1 b/q/1 c/q/1 d/q/1 e/q/1 f/q/1", done: "a/p/1", after: "g/q/1",
+		},
+		"pods take turns":               {total: 4, waiting: "a/p/1 a/p/2 a/q/1 a/q/2", start: "a/p/1 a/q/1", done: "a/p/1 a/q/1", after: "a/p/2 a/q/2"},
+		"order of arrival within a pod": {total: 4, waiting: "a/p/1 a/p/2 a/p/3", start: "a/p/1", done: "a/p/1", after: "a/p/2"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSlots(tc.total)
+			s := newShares(tc.total)
 			running := map[string]*ticket{}
 			admit := func() (started []string) {
 				for next := s.next(); next != nil; next = s.next() {
@@ -69,16 +73,16 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// FuzzSlots drives the slots with runs of a few namespaces and pods. A namespace that uses
+// FuzzShares drives the slots with runs of a few namespaces and pods. A namespace that uses
 // no slot waits for at most one run of each other namespace that waits, and nothing is left
 // when all runs have ended.
-func FuzzSlots(f *testing.F) {
+func FuzzShares(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s := newSlots(1 + random.IntN(17))
+		s := newShares(1 + random.IntN(17))
 		var waiting, running []*ticket
 		// behind counts, for each namespace that waits without a slot, the runs that other
 		// namespaces started since.
@@ -144,7 +148,7 @@ func FuzzSlots(f *testing.F) {
 }
 
 // check compares the counts with the runs, and the limits.
-func check(t *testing.T, s *slots, waiting, running []*ticket) {
+func check(t *testing.T, s *shares, waiting, running []*ticket) {
 	t.Helper()
 	if s.used != len(running) || s.used > s.total {
 		t.Fatalf("%d of %d slots used by %d runs", s.used, s.total, len(running))
