@@ -7,7 +7,6 @@ package grpc
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -25,8 +24,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 )
 
-// maxResponseBytes bounds the header and the message of a response, which are read completely.
-const maxResponseBytes = 64 << 10
+const (
+	// maxConnectionBytes bounds what is read of a connection: the TLS handshake and the responses.
+	// In memory, small frames are many times as long.
+	maxConnectionBytes = probe.MaxHandshakeBytes
+	// maxResponseBytes bounds the header and the message of a response, which are read completely.
+	maxResponseBytes = 8 << 10
+	// bufferBytes is the size of the buffers of a connection.
+	bufferBytes = 4 << 10
+)
 
 // Prober checks the health of gRPC servers.
 type Prober struct {
@@ -70,6 +76,8 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)),
 		grpc.WithMaxHeaderListSize(maxResponseBytes),
+		grpc.WithReadBufferSize(bufferBytes),
+		grpc.WithWriteBufferSize(bufferBytes),
 	)
 	if err != nil {
 		return probe.Outcome{}, fmt.Errorf("create client for %s: %w", target.GRPC.Address, err)
@@ -98,8 +106,7 @@ func credentialsOf(target *probe.GRPC) credentials.TransportCredentials {
 	if !target.TLS {
 		return insecure.NewCredentials()
 	}
-	// A container's certificate rarely contains the pod's address.
-	return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // as the kubelet probes
+	return credentials.NewTLS(probe.TLSConfig())
 }
 
 // connected waits until the connection is ready. It returns false if ctx ends before.
@@ -151,12 +158,12 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	if unconfirmed, is := conn.(probe.Unconfirmed); is && err == nil {
 		d.keep(unconfirmed)
 	}
-	if err == nil {
-		d.note(errors.New("server does not respond as a gRPC server"))
-	} else {
+	if err != nil {
 		d.note(err)
+		return nil, err
 	}
-	return conn, err
+	d.note(errors.New("server does not respond as a gRPC server"))
+	return probe.Limit(conn, "response of the server", maxConnectionBytes), nil
 }
 
 // keep keeps a connection that may be refused later.

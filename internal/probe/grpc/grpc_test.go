@@ -83,7 +83,7 @@ func TestProbe(t *testing.T) {
 	})
 	huge := serveCheck(t, func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		response := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}
-		response.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType), make([]byte, 1<<20)))
+		response.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType), make([]byte, 10<<10)))
 		return response, nil
 	})
 	silent := probetest.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })

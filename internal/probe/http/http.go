@@ -20,8 +20,14 @@ import (
 const (
 	// maxBodyBytes is how much of a response's body is read.
 	maxBodyBytes = 10 << 10
-	// maxHeaderBytes bounds a response's header, which is read completely.
-	maxHeaderBytes = 256 << 10
+	// maxHeaderBytes bounds a response's header, which is read completely, together with the
+	// interim responses before it. In memory, a header of short lines is 16 times as long.
+	maxHeaderBytes = 8 << 10
+	// maxLocationBytes bounds the address of a redirect: those of a probe are all kept.
+	maxLocationBytes = 2 << 10
+	// window is how much of a body an HTTP/2 server may send before it is read, in bytes. HTTP/2
+	// does not allow less.
+	window = 64<<10 - 1
 	// maxRequests bounds the requests of one probe, redirects included.
 	maxRequests = 10
 	// handshakeTimeout bounds a TLS handshake within a longer probe timeout.
@@ -49,18 +55,22 @@ func Through(connector probe.Connector, version string) *Prober {
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dial(ctx, connector, network, address)
 		},
-		// A container's certificate rarely contains the pod's address.
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet probes
-		TLSHandshakeTimeout: handshakeTimeout,
-		DisableKeepAlives:   true,
-		DisableCompression:  true,
-		ForceAttemptHTTP2:   true,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialTLS(ctx, connector, network, address, "h2", "http/1.1")
+		},
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+		ForceAttemptHTTP2:  true,
+		HTTP2:              &http.HTTP2Config{MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
 
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	// Without HTTP/1, the transport expects that servers without TLS know HTTP/2. A redirect may
 	// lead to a server with TLS.
 	http2 := transport.Clone()
+	http2.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialTLS(ctx, connector, network, address, "h2")
+	}
 	http2.Protocols = &http.Protocols{}
 	http2.Protocols.SetUnencryptedHTTP2(true)
 	http2.Protocols.SetHTTP2(true)
@@ -92,6 +102,9 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 		return probe.Outcome{}, fmt.Errorf("GET %s: %w", target.HTTP.URL, context.Cause(ctx))
 	}
 	if err != nil {
+		if long := (addressError(0)); errors.As(err, &long) {
+			err = fmt.Errorf("GET %s: %w", target.HTTP.URL, long) // The client's error begins with the address.
+		}
 		return probe.Outcome{TimedOut: probe.TimedOut(err), Message: probe.Message([]byte(err.Error()))}, nil
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -127,6 +140,27 @@ func dial(ctx context.Context, connector probe.Connector, network, address strin
 		return nil, fmt.Errorf("set deadline of connection to %s: %w", address, err)
 	}
 	return conn, nil
+}
+
+// dialTLS connects as dial does, and starts TLS.
+func dialTLS(ctx context.Context, connector probe.Connector, network, address string, protocols ...string) (net.Conn, error) {
+	conn, err := dial(ctx, connector, network, address)
+	if err != nil {
+		return nil, err
+	}
+	config := probe.TLSConfig()
+	config.NextProtos = protocols
+	config.ServerName, _, _ = net.SplitHostPort(address)
+	limited := probe.Limit(conn, "TLS handshake", probe.MaxHandshakeBytes)
+	secured := tls.Client(limited, config)
+	shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := secured.HandshakeContext(shaking); err != nil {
+		_ = conn.Close()
+		return nil, err // The client compares the type of the error.
+	}
+	limited.Lift()
+	return secured, nil
 }
 
 // request builds the request of one run. It copies the header, because runs share the
@@ -186,5 +220,17 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	if len(before) >= maxRequests {
 		return errors.New("stopped after 10 redirects")
 	}
+	if size := len(next.URL.String()); size > maxLocationBytes {
+		return addressError(size)
+	}
+	// The client keeps all responses until the end of the run.
+	next.Response.Header, next.Response.TLS, next.Response = nil, nil, nil
 	return nil
+}
+
+// addressError is the size of the address of a redirect that is too long.
+type addressError int
+
+func (e addressError) Error() string {
+	return fmt.Sprintf("redirect to an address of %d bytes, must have at most %d", int(e), maxLocationBytes)
 }

@@ -252,23 +252,6 @@ func TestProbeLimitsBody(t *testing.T) {
 	}
 }
 
-func TestProbeLimitsHeader(t *testing.T) {
-	for name, tc := range map[string]struct {
-		bytes int
-		want  bool
-	}{"long": {bytes: 100 << 10, want: true}, "too long": {bytes: 1 << 20}} {
-		t.Run(name, func(t *testing.T) {
-			address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Trace", strings.Repeat("x", tc.bytes))
-			})
-			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, address, timeout))
-			if err != nil || got.Success != tc.want || strings.Contains(got.Message, "headers exceeded") == tc.want {
-				t.Errorf("Probe() = %+v, %v, want success %t", got, err, tc.want)
-			}
-		})
-	}
-}
-
 func TestProbeOverTLS(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		t.Run(name, func(t *testing.T) {
