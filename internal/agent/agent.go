@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 	"github.com/seamark-dev/seamark/internal/worker"
 )
 
@@ -121,8 +122,9 @@ func New(options Options) (*Agent, error) {
 	a.reporter = newReporter(options.NodeName, client, a.status, running, options.ReportInterval, options.Metrics, log)
 	a.watched = newWatched(a.reporter.Relisted)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
+	network := slots.New(probers.NetworkSlots, options.Metrics.WaitedForNetwork)
 	a.worker = worker.New(worker.Options{
-		Prober:  probers.New(a.commands, options.Version),
+		Prober:  probers.New(a.commands, network, options.Version),
 		Sink:    a.reporter,
 		Observe: a.observe,
 		Phase:   worker.PhaseOf,
@@ -136,7 +138,7 @@ func New(options Options) (*Agent, error) {
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
-		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, Unended: a.commands.Unended,
+		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, NetworkQueued: network.Queued, Unended: a.commands.Unended,
 		Errors: a.reporter.errors, Slices: a.reporter.slices,
 		Undescribed: a.tracker.Undescribed,
 	})

@@ -15,12 +15,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/exec"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // newProbers returns the probers of a run. Commands run with commands, in the containers of execs.
 func newProbers(commands *exec.Prober, execs *execs, listeners *listeners, version string) probe.Set {
-	set := probers.New(commands, version)
+	set := probers.New(commands, slots.New(probers.NetworkSlots, nil), version)
 	for handler, prober := range set {
 		if handler != probe.HandlerExec {
 			set[handler] = networkProber{prober, execs.runs, listeners.foreign}

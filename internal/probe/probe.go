@@ -18,7 +18,7 @@ import (
 // Prober runs one kind of probe.
 type Prober interface {
 	// Probe runs the target's handler once and returns within about the target's timeout.
-	// The time that an exec probe waits for a free slot does not count. An error means
+	// The time that it waits for a free slot does not count. An error means
 	// that the result could not be determined, for example because ctx ended; it does not
 	// change a probe's state. A success or failure of the container is an Outcome.
 	Probe(ctx context.Context, target Target) (Outcome, error)
@@ -56,10 +56,10 @@ type Target struct {
 	// ContainerID is the runtime's ID of the container. Only exec probes need it. It
 	// changes with every restart, so the caller sets it before each run.
 	ContainerID string
-	// Owner is whom the run belongs to. Only exec probes need it.
+	// Owner is whom the run belongs to.
 	Owner Owner
-	// Started is called when an exec probe starts to run, after the wait for a free slot. It
-	// may be nil. Only exec probes need it.
+	// Started is called when the probe starts to run, after the wait for a free slot. It may be
+	// nil.
 	Started func()
 
 	Exec *Exec
@@ -68,7 +68,7 @@ type Target struct {
 	GRPC *GRPC
 }
 
-// Owner is the namespace, pod and probe that a run belongs to. Exec slots are shared by it.
+// Owner is the namespace, pod and probe that a run belongs to. Slots are shared by it.
 type Owner struct {
 	// Namespace is the namespace of the pod.
 	Namespace string

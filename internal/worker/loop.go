@@ -6,6 +6,7 @@ package worker
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -49,10 +50,11 @@ type flight struct {
 	cancel context.CancelFunc
 	// stale is set if the result no longer applies.
 	stale bool
-	// began is when the run was due. waiting is set until it has an exec slot, and late if it
-	// had none for lateAfter periods.
-	began         time.Time
-	waiting, late bool
+	// began is when the run was due. started is set when it has a slot, by the goroutine of the
+	// run, and late if it had none for lateAfter periods.
+	began   time.Time
+	started atomic.Bool
+	late    bool
 }
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
@@ -269,13 +271,11 @@ func (l *loop) startDue(ctx context.Context) {
 // start runs a probe once, in its own goroutine.
 func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, began: now, waiting: e.task.Target.Handler == probe.HandlerExec}
+	f := &flight{cancel: cancel, began: now}
 	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
 	target.ContainerID = e.evaluator.Container().ID
-	if f.waiting {
-		target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
-		target.Started = func() { l.post(func(time.Time) { f.waiting = false }) }
-	}
+	target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
+	target.Started = func() { f.started.Store(true) }
 	l.inFlight[key] = f
 	l.enqueue(e)
 	go func() {

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,25 +14,33 @@ import (
 )
 
 const (
-	// lateAfter is how many periods a run may wait for an exec slot before it is late.
+	// lateAfter is how many periods a run may wait for a slot before it is late.
 	lateAfter = 3
 
-	messageLate     = "the probe has not run for 3 periods: it waits for an exec slot"
 	messageNotEnded = "the container runtime has not ended an earlier run, for example because a child process keeps its output open"
 )
 
 // lateAt returns when a run becomes late. It returns false if the run is late, has started,
 // or was cancelled.
 func (f *flight) lateAt(period time.Duration) (time.Time, bool) {
-	return f.began.Add(lateAfter * period), f.waiting && !f.late && !f.stale
+	return f.began.Add(lateAfter * period), !f.started.Load() && !f.late && !f.stale
 }
 
-// late handles a run that waits too long for an exec slot.
+// late handles a run that waits too long for a slot.
 func (l *loop) late(now time.Time, e *entry, f *flight) {
-	if f.late = f.waiting; f.late {
-		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate)
+	if f.late = !f.started.Load(); f.late {
+		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(e.task.Target.Handler))
 		l.announce(e, nil)
 	}
+}
+
+// messageLate says which slots a late run waits for.
+func messageLate(handler probe.Handler) string {
+	kind := "a network"
+	if handler == probe.HandlerExec {
+		kind = "an exec"
+	}
+	return fmt.Sprintf("the probe has not run for %d periods: it waits for %s slot of the node", lateAfter, kind)
 }
 
 // updateProblem sets or clears the problem of a probe after a run. A late run keeps the
@@ -46,7 +55,7 @@ func (l *loop) updateProblem(now time.Time, e *entry, f *flight, run Run) {
 	case run.Outcome.NotEnded:
 		e.evaluator.Troubled(now, v1alpha1.ProbeNotEnded, messageNotEnded)
 	case f.late:
-		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate)
+		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(run.Handler))
 	default:
 		e.evaluator.Untroubled()
 	}

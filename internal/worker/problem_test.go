@@ -116,7 +116,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestProbeThatWaitsForSlotHasProblem lets a probe wait for an exec slot. The worker reports
+// TestProbeThatWaitsForSlotHasProblem lets a probe wait for a slot. The worker reports
 // it after three periods, and clears it with the first run that waits less.
 func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 	cases := map[string]struct {
@@ -126,7 +126,8 @@ func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 	}{
 		"two periods":          {wait: 20 * time.Second, handler: probe.HandlerExec},
 		"five periods":         {wait: 50 * time.Second, handler: probe.HandlerExec, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
-		"slow network request": {wait: 50 * time.Second, handler: probe.HandlerHTTP},
+		"network probe":        {wait: 50 * time.Second, handler: probe.HandlerHTTP, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
+		"slow network request": {handler: probe.HandlerHTTP},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,16 +135,17 @@ func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 				b := newBench(t)
 				defer b.stop()
 				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
-					started := target.Started
-					if started == nil {
-						started = func() {} // Only an exec probe waits for a slot.
-					}
-					if n == 1 {
-						time.AfterFunc(tc.wait, started)
+					switch {
+					case n > 1:
+						target.Started()
+						return 0, probe.Outcome{Success: true}, nil
+					case tc.wait == 0:
+						target.Started()
+						return 50 * time.Second, probe.Outcome{Success: true}, nil
+					default:
+						time.AfterFunc(tc.wait, target.Started)
 						return tc.wait + time.Second, probe.Outcome{Success: true}, nil
 					}
-					started()
-					return 0, probe.Outcome{Success: true}, nil
 				}
 				b.containerRuns("c1")
 				b.plan(planned("a", func(task *worker.Task) { task.Target.Handler = tc.handler }))

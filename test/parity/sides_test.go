@@ -22,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 )
 
 // ample is a timeout that only a hang reaches.
@@ -105,7 +106,7 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 		target.HTTP.PublishBody = true
 	}
 	// Only network probes are compared here.
-	return seamarkVerdict(probers.New(nil, userAgentVersion()).Probe(t.Context(), target))
+	return seamarkVerdict(probers.New(nil, slots.New(probers.NetworkSlots, nil), userAgentVersion()).Probe(t.Context(), target))
 }
 
 func seamarkVerdict(outcome probe.Outcome, err error) verdict {

@@ -31,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 )
 
 const (
@@ -67,7 +68,7 @@ func New(clientset kubernetes.Interface, node string) *Provider {
 	return &Provider{
 		clientset: clientset,
 		node:      node,
-		probers:   probers.New(execProber{}, "stand-in"),
+		probers:   probers.New(execProber{}, slots.New(probers.NetworkSlots, nil), "stand-in"),
 		pods:      make(map[types.UID]*pod),
 		seen:      make(map[types.UID]string),
 	}

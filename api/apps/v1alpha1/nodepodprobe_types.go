@@ -197,8 +197,8 @@ const (
 	// ProbeCannotRun means that the runs of the probe have no result, for example because the
 	// container does not have the program, or the body of an HTTP response is incomplete.
 	ProbeCannotRun ProbeErrorReason = "CannotRun"
-	// ProbeWaitingForSlot means that the probe has not run for three periods because all exec
-	// slots that it may use are taken.
+	// ProbeWaitingForSlot means that the probe has not run for three periods because all slots
+	// that it may use are taken. Exec probes and network probes have slots of their own.
 	ProbeWaitingForSlot ProbeErrorReason = "WaitingForSlot"
 	// ProbeNotEnded means that the runtime has not ended an earlier run of the probe, so that
 	// the probe is not run again yet.

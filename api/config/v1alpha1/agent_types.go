@@ -17,7 +17,7 @@ type AgentConfiguration struct {
 	// +optional
 	CRIEndpoint string `json:"criEndpoint,omitempty"`
 	// execConcurrency is the number of exec probes that run at the same time on the node, 1
-	// to 1024. Further exec probes wait. Network probes are not limited. Default 16.
+	// to 1024. Further exec probes wait. Network probes have 256 slots of their own. Default 16.
 	// +optional
 	ExecConcurrency int32 `json:"execConcurrency,omitempty"`
 	// reportInterval is the minimum time between two batches of writes of the node's report,

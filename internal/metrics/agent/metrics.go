@@ -42,6 +42,7 @@ type Metrics struct {
 	probes          *prometheus.CounterVec
 	duration        *prometheus.HistogramVec
 	queueWait       prometheus.Histogram
+	networkWait     prometheus.Histogram
 	unended         prometheus.Counter
 	transitions     *prometheus.CounterVec
 	reports         *prometheus.CounterVec
@@ -76,11 +77,15 @@ func New(registry prometheus.Registerer) *Metrics {
 			"handler", "result"),
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "seamark_agent_probe_duration_seconds",
-			Help: "Duration of a probe run, including the wait for a free exec slot.", Buckets: runBuckets(),
+			Help: "Duration of a probe run, including the wait for a free slot.", Buckets: runBuckets(),
 		}, []string{"handler"}),
 		queueWait: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "seamark_agent_exec_queue_wait_seconds",
 			Help: "Time that exec probes wait for a free exec slot.", Buckets: runBuckets(),
+		}),
+		networkWait: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "seamark_agent_network_queue_wait_seconds",
+			Help: "Time that network probes wait for a free network slot.", Buckets: runBuckets(),
 		}),
 		unended: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_agent_exec_unended_total",
@@ -146,6 +151,8 @@ type Now struct {
 	Planned, Generation func() int64
 	// Queued returns the number of exec probes that wait for a free exec slot.
 	Queued func() int
+	// NetworkQueued returns the number of network probes that wait for a free network slot.
+	NetworkQueued func() int
 	// Unended returns the number of runs that were given up and that the runtime has not
 	// ended.
 	Unended func() int
@@ -171,6 +178,8 @@ func (m *Metrics) Watch(node, version string, now Now) {
 		func() float64 { return float64(now.Generation()) })
 	gauge("seamark_agent_exec_queue_length", "Exec probes that wait for a free exec slot.", nil,
 		func() float64 { return float64(now.Queued()) })
+	gauge("seamark_agent_network_queue_length", "Network probes that wait for a free network slot.", nil,
+		func() float64 { return float64(now.NetworkQueued()) })
 	gauge("seamark_agent_exec_unended_runs", "Exec probe runs that were given up and that the container runtime has not ended yet.", nil,
 		func() float64 { return float64(now.Unended()) })
 	for _, reason := range v1alpha1.ProbeErrorReasons() {
@@ -193,6 +202,9 @@ func (m *Metrics) Probed(handler probe.Handler, result Result, took time.Duratio
 
 // Waited records how long an exec probe waited for a free exec slot.
 func (m *Metrics) Waited(d time.Duration) { m.queueWait.Observe(d.Seconds()) }
+
+// WaitedForNetwork records how long a network probe waited for a free network slot.
+func (m *Metrics) WaitedForNetwork(d time.Duration) { m.networkWait.Observe(d.Seconds()) }
 
 // Unended counts a run that the runtime had not ended when it was given up.
 func (m *Metrics) Unended() { m.unended.Inc() }

@@ -25,7 +25,7 @@ func all(t *testing.T) (*prometheus.Registry, *agent.Metrics) {
 	number := func(n int64) func() int64 { return func() int64 { return n } }
 	count := func(n int) func() int { return func() int { return n } }
 	errs := func(v1alpha1.ProbeErrorReason) int { return 4 }
-	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14)})
+	m.Watch("node-1", "v1", agent.Now{Planned: number(12), Generation: number(7), Queued: count(3), NetworkQueued: count(5), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14)})
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }
@@ -59,6 +59,9 @@ seamark_agent_exec_unended_total 1
 # HELP seamark_agent_info Node and version of the agent; always 1.
 # TYPE seamark_agent_info gauge
 seamark_agent_info{node="node-1",version="v1"} 1
+# HELP seamark_agent_network_queue_length Network probes that wait for a free network slot.
+# TYPE seamark_agent_network_queue_length gauge
+seamark_agent_network_queue_length 5
 # HELP seamark_agent_plan_generation Generation of the plan that the agent is running; 0 before the first plan.
 # TYPE seamark_agent_plan_generation gauge
 seamark_agent_plan_generation 7

@@ -9,19 +9,28 @@ import (
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/grpc"
 	"github.com/seamark-dev/seamark/internal/probe/http"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 	"github.com/seamark-dev/seamark/internal/probe/tcp"
 )
 
+// NetworkSlots is how many network probes run at a time. A probe in flight needs at most 512 KiB of
+// memory, whatever the server sends, so all of them need at most 128 MiB.
+const NetworkSlots = 256
+
 // New returns a set with a prober for each of probe.Handlers. Commands run through exec,
-// because where they run differs between an agent and a local run. Network probes send
-// the user agent kube-probe/<version>.
-func New(exec probe.Prober, version string) probe.Set {
-	return probe.Set{
-		probe.HandlerExec: exec,
-		probe.HandlerHTTP: http.New(version),
-		probe.HandlerTCP:  tcp.New(),
-		probe.HandlerGRPC: grpc.New(version),
+// because where they run differs between an agent and a local run. Network probes wait for a slot
+// of the gate, and send the user agent kube-probe/<version>.
+func New(exec probe.Prober, network *slots.Gate, version string) probe.Set {
+	return newSet(probe.Dialer(), exec, network, version)
+}
+
+func newSet(connector probe.Connector, exec probe.Prober, network *slots.Gate, version string) probe.Set {
+	set := Through(connector, version)
+	for handler, prober := range set {
+		set[handler] = network.Limit(prober)
 	}
+	set[probe.HandlerExec] = exec
+	return set
 }
 
 // Through returns a set with a prober for each of the network handlers, whose connections are

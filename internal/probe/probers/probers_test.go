@@ -12,11 +12,12 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probe/probers"
+	"github.com/seamark-dev/seamark/internal/probe/slots"
 )
 
 func TestEveryHandlerHasAProber(t *testing.T) {
 	want := slices.Sorted(slices.Values(probe.Handlers()))
-	got := slices.Sorted(maps.Keys(probers.New(nil, "test")))
+	got := slices.Sorted(maps.Keys(probers.New(nil, slots.New(1, nil), "test")))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)
 	}
