@@ -225,7 +225,7 @@ func TestProblems(t *testing.T) {
 		},
 		"probe without a result": {
 			func(_ *testing.T, f *check.Facts) { f.Reports.Value[1].Pods[0].Probes = nil },
-			"warning reports: 1 probe without a result for 5m0s: game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
+			"warning reports: probes have no current result: NoResult (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
 		},
 		"probe that cannot run": {
 			func(_ *testing.T, f *check.Facts) {

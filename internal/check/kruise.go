@@ -10,6 +10,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 )
 
 const (
@@ -28,8 +30,8 @@ func (f *Facts) openKruise() []Result {
 	if err := firstError(f.Kruise.Lease.Err, f.Kruise.Manager.Err, f.Kruise.Webhook.Err); err != nil {
 		return []Result{unreadable(name, err)}
 	}
-	holder, _, held := f.held(f.Kruise.Lease.Value)
-	if !held {
+	holder, _, leads := diagnosis.Leader(f.Kruise.Lease.Value, f.Now)
+	if !leads {
 		return []Result{ok(name, "no manager of OpenKruise is running")}
 	}
 	var results []Result

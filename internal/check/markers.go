@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // maxMarkers is the maximum number of markers with problems that have a result of their own.
@@ -26,7 +29,7 @@ func (f *Facts) markers() []Result {
 	for i := range f.Markers.Value {
 		m := &f.Markers.Value[i]
 		full := m.Namespace + "/" + m.Name
-		if m.Status.ObservedGeneration < m.Generation && !f.isFresh(&m.ObjectMeta, takeover) {
+		if m.Status.ObservedGeneration < m.Generation && f.Now.Sub(view.Edited(m)) >= diagnosis.Settle {
 			outdated = append(outdated, full)
 			continue
 		}

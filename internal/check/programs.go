@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 )
 
 const (
@@ -20,10 +22,6 @@ const (
 	agentName     = "seamark-agent"
 	// componentLabel has the name of the program in the labels of a pod.
 	componentLabel = "app.kubernetes.io/component"
-	// leaseDuration is the duration of a lease that has none.
-	leaseDuration = 15 * time.Second
-	// clockSkew is how much the clocks of the cluster and of this machine may differ.
-	clockSkew = time.Minute
 )
 
 // deployment returns the Deployment with the name, or nil.
@@ -99,31 +97,16 @@ func (f *Facts) leader(component, name string) Result {
 		r.Evidence = "the lease " + name + " does not exist: no pod has become the leader"
 		return r
 	}
-	holder, age, held := f.held(&f.Leases.Value[i])
+	holder, renewed, leads := diagnosis.Leader(&f.Leases.Value[i], f.Now)
 	switch {
 	case holder == "":
 		r.Evidence = "the lease " + name + " has no holder"
-	case !held:
-		r.Evidence = fmt.Sprintf("%s last renewed the lease %s %s ago", holder, name, age)
+	case !leads:
+		r.Evidence = fmt.Sprintf("%s last renewed the lease %s %s ago", holder, name, f.Now.Sub(renewed).Round(time.Second))
 	default:
 		return ok(check, "%s leads", holder)
 	}
 	return r
-}
-
-// held returns the holder of a lease, the time since it was renewed, and whether it still holds
-// the lease.
-func (f *Facts) held(lease *coordinationv1.Lease) (holder string, age time.Duration, held bool) {
-	if lease == nil || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
-		return "", 0, false
-	}
-	duration := leaseDuration
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		duration = time.Duration(*seconds) * time.Second
-	}
-	holder = *lease.Spec.HolderIdentity
-	age = f.Now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)
-	return holder, age, holder != "" && age <= duration+clockSkew
 }
 
 // versions checks that all programs have the same version.

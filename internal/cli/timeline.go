@@ -114,7 +114,8 @@ func (o *TimelineOptions) Run(ctx context.Context) error {
 	if err := snapshot.AbsentError(ctx, connection.Client, connection.Namespace); err != nil {
 		return err
 	}
-	end := o.Now().UTC().Truncate(time.Second)
+	snapshot.Now = o.Now()
+	end := snapshot.Now.UTC().Truncate(time.Second)
 	timeline := chart.Timeline{Namespace: connection.Namespace, Pod: o.Pod, Start: o.start(snapshot.Pods, events, end), End: end}
 	rows := probestate.Of(snapshot.Input).Rows
 	if len(rows) == 0 {

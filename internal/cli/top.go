@@ -123,7 +123,8 @@ func (o *TopOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	groups := history.Top(probestate.Of(snapshot.Input).Rows, events, o.Now(), o.Window)
+	snapshot.Now = o.Now()
+	groups := history.Top(probestate.Of(snapshot.Input).Rows, events, snapshot.Now, o.Window)
 	more := max(len(groups)-o.Rows, 0)
 	groups = groups[:len(groups)-more]
 	if o.Output != textOutput {

@@ -145,7 +145,7 @@ func (e *explainer) run() {
 	}
 	e.look()
 	e.probes()
-	if e.obstacle != "" {
+	if e.waiting != nil {
 		e.kept()
 		return
 	}

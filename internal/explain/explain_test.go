@@ -128,17 +128,17 @@ func podSetups() map[string]setup {
 				in.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "False", Reason: "Unschedulable", Message: "0/3 nodes are available"}}
 				in.Pod.ManagedFields, in.Plan, in.Slices, in.Node, in.Agent = nil, nil, nil, nil, nil
 			},
-			conclusion: "Problem: Pod: it is not bound to a node: a pod is probed after it is scheduled", next: describePod,
+			conclusion: "Problem: Pod: pod is not bound to a node", next: describePod,
 			evidence: []string{"condition PodScheduled is False (Unschedulable): 0/3 nodes are available"},
 		},
 		"pod terminating": {
 			change:     func(_ *testing.T, in *explain.Input) { in.Pod.DeletionTimestamp = new(ago(20 * time.Second)) },
-			conclusion: "Problem: Pod: it has been terminating for 20s: such pods are not probed, and keep the marks that they have", next: describePod,
-			evidence: []string{"info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true"},
+			conclusion: "Problem: Pod: pod is terminating", next: describePod,
+			evidence: []string{"it has been terminating for 20s\n  such pods are not probed, and keep the marks that they have", "info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true"},
 		},
 		"pod finished": {
 			change:     func(_ *testing.T, in *explain.Input) { in.Pod.Status.Phase = corev1.PodSucceeded },
-			conclusion: "Problem: Pod: it has ended (phase Succeeded): such pods are not probed, and keep the marks that they have", next: describePod,
+			conclusion: "Problem: Pod: pod has ended: its phase is Succeeded", next: describePod,
 		},
 		"not initialized": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -146,8 +146,8 @@ func podSetups() map[string]setup {
 				in.Pod.Status.ContainerStatuses = nil
 				in.Pod.Status.Conditions[0].Status, in.Pod.Status.Conditions[0].Reason = "False", "ContainersNotInitialized"
 			},
-			conclusion: "Problem: Pod: it is not initialized: a pod is probed after its init containers have completed", next: describePod,
-			evidence: []string{"condition Initialized is False (ContainersNotInitialized)", "ok Probe worker#busy"},
+			conclusion: "Problem: Pod: pod is not initialized", next: describePod,
+			evidence: []string{"condition Initialized is False (ContainersNotInitialized)", "a pod is probed after its init containers have completed", "ok Probe worker#busy"},
 		},
 		"node does not exist": {
 			change:     func(_ *testing.T, in *explain.Input) { in.Node = nil },
@@ -267,7 +267,7 @@ func markerSetups() map[string]setup {
 				replan(t, in)
 				unreported(in)
 			},
-			conclusion: `Problem: Probe worker#busy: Probe "busy": container "mainn" not found`, next: edit,
+			conclusion: `Problem: Probe worker#busy: container "mainn" not found`, next: edit,
 			evidence: []string{"containers of the pod: main (did you mean main?)", "info Plan of node node-1: the pod is not in it: it has no probe that can run"},
 		},
 		"init container only": {
@@ -277,7 +277,7 @@ func markerSetups() map[string]setup {
 				replan(t, in)
 				unreported(in)
 			},
-			conclusion: `Problem: Probe worker#busy: Probe "busy": container "setup" not found`, next: edit,
+			conclusion: `Problem: Probe worker#busy: container "setup" not found`, next: edit,
 			evidence: []string{"setup is an init container that is not restartable: it does not run when the pod is probed"},
 		},
 		"port name missing": {
@@ -287,7 +287,7 @@ func markerSetups() map[string]setup {
 				replan(t, in)
 				unreported(in)
 			},
-			conclusion: `Problem: Probe worker#busy: Probe "busy": container "main" has no port "htpp"`, next: edit,
+			conclusion: `Problem: Probe worker#busy: container "main" has no port "htpp"`, next: edit,
 			evidence: []string{"named ports of container main: http (did you mean http?)"},
 		},
 		"manager has not processed a marker": {

@@ -9,19 +9,13 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/view"
 )
-
-// settle is how long the manager or an agent may take to handle a change. Until then it is not a
-// problem that it has not. The agent reports its plan after ten seconds at the latest.
-const settle = 15 * time.Second
 
 // explainer collects the steps.
 type explainer struct {
@@ -30,7 +24,6 @@ type explainer struct {
 	// compiled are the valid markers of the namespace, and invalid the errors of the others.
 	compiled []*plan.Marker
 	invalid  map[string]error
-	obstacle plan.Obstacle
 
 	// options are the settings of the manager, as far as the objects show them.
 	options view.Options
@@ -38,7 +31,9 @@ type explainer struct {
 	// conditions of the pod, because the reports could not be read.
 	view    view.Pod
 	guessed bool
-	errors  []v1alpha1.ContainerProbeError
+	// findings are why probes have no state. waiting is why none of them runs, or nil.
+	findings *diagnosis.Pod
+	waiting  *diagnosis.Finding
 	// desired are the marks that the pod should have, and owned those of Seamark that it has.
 	desired, owned mark.Marks
 	// planned are the wire names of the probes in the plan of the node. It is nil if unknown.
@@ -56,8 +51,20 @@ func (e *explainer) problem(title, text, next string, evidence ...string) {
 // late adds a Problem, or that the pod is waiting if the cause may be a change at the given time.
 func (e *explainer) late(changed time.Time, title, text, next string, evidence ...string) {
 	step := Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence}
-	if e.in.Now.Sub(changed) < settle {
+	if e.in.Now.Sub(changed) < diagnosis.Settle {
 		step.Verdict, step.Next = Waiting, e.again()
+	}
+	e.add(step)
+}
+
+// found adds a finding: a Problem, or that the pod is waiting.
+func (e *explainer) found(title string, f *diagnosis.Finding, next string, evidence ...string) {
+	step := Step{Title: title, Verdict: Problem, Text: f.String(), Next: next, Evidence: evidence}
+	if f.Waiting {
+		step.Verdict = Waiting
+		if !f.Until.IsZero() {
+			step.Next = e.again()
+		}
 	}
 	e.add(step)
 }
@@ -122,36 +129,6 @@ func (e *explainer) agentLogs() string {
 		return e.system("logs %s --tail=50", e.in.Agent.Name)
 	}
 	return e.system("get pods -l app.kubernetes.io/component=agent --field-selector spec.nodeName=%s", e.in.Pod.Spec.NodeName)
-}
-
-// edited returns when the object was created, last changed except for its status, or deleted.
-func edited(object metav1.Object) time.Time {
-	last := object.GetCreationTimestamp().Time
-	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	if deleted := object.GetDeletionTimestamp(); deleted != nil && deleted.After(last) {
-		last = deleted.Time
-	}
-	return last
-}
-
-// changed returns when the plan of the pod last had to change.
-func (e *explainer) changed() time.Time {
-	last := edited(e.in.Pod)
-	for _, c := range e.in.Pod.Status.Conditions {
-		if (c.Type == corev1.PodInitialized || c.Type == corev1.PodScheduled) && c.LastTransitionTime.After(last) {
-			last = c.LastTransitionTime.Time
-		}
-	}
-	for _, marker := range e.in.Markers {
-		if at := edited(marker); at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 // upper returns the verdict with a capital letter.

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // maxOthers is the maximum number of markers that do not match that are shown.
@@ -109,10 +110,10 @@ func (e *explainer) marker(m *v1alpha1.PodProbeMarker, compiled *plan.Marker) {
 		}
 		e.problem(title, what, describe, evidence...)
 	case !slices.Contains(m.Finalizers, v1alpha1.PodProbeMarkerFinalizer):
-		e.late(edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
+		e.late(view.Edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
 			append(evidence, "it does not have the finalizer "+v1alpha1.PodProbeMarkerFinalizer)...)
 	case m.Status.ObservedGeneration < m.Generation:
-		e.late(edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
+		e.late(view.Edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
 			append(evidence, fmt.Sprintf("its generation is %d, and its status is that of generation %d", m.Generation, m.Status.ObservedGeneration))...)
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: "it matches: " + requirements(compiled.Requirements()), Evidence: evidence})

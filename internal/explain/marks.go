@@ -14,9 +14,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // marks adds a step for each probe about the marks that the pod should have and has, and one about
@@ -31,7 +31,7 @@ func (e *explainer) marks() {
 		}
 		for _, c := range conflicts {
 			if c.Loser == p.ID {
-				e.problem("Marks of "+p.ID.String(), view.ConflictText(c), e.kubectl("get podprobemarker %s -o yaml", c.Winner.Marker),
+				e.problem("Marks of "+p.ID.String(), diagnosis.Conflict(c), e.kubectl("get podprobemarker %s -o yaml", c.Winner.Marker),
 					"the first probe in the order of marker names, and of the probes in a marker, takes effect")
 			}
 		}
@@ -144,7 +144,7 @@ func (e *explainer) leftovers() {
 		for _, key := range keys {
 			evidence = append(evidence, fmt.Sprintf("%s=%s", key, e.actual(key))+e.otherOwners(owners[key]))
 		}
-		e.late(e.changed(), "Other marks", "the pod has marks that no probe requires: the manager has not removed them", e.managerLogs(), evidence...)
+		e.late(e.findings.Changed(), "Other marks", "the pod has marks that no probe requires: the manager has not removed them", e.managerLogs(), evidence...)
 	}
 	e.foreign(claims, owners)
 }

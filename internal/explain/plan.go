@@ -6,23 +6,14 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/workload"
-)
-
-// leaseDuration is that of a lease without a duration, and grace how much later than a lease ends
-// the manager counts as down: the clocks of two machines may differ.
-const (
-	leaseDuration = 15 * time.Second
-	grace         = 30 * time.Second
 )
 
 // manager adds the step about the leading manager.
@@ -32,42 +23,29 @@ func (e *explainer) manager() {
 		return
 	}
 	pods := e.system("get pods -l app.kubernetes.io/component=manager")
-	lease := e.in.Lease
-	if lease == nil {
+	if e.in.Lease == nil {
 		e.problem(title, "no manager has run: namespace "+e.in.SystemNamespace+" has no lease of managers", pods)
 		return
 	}
-	holder, duration, renewed := "", leaseDuration, time.Time{}
-	if lease.Spec.HolderIdentity != nil {
-		holder = *lease.Spec.HolderIdentity
-	}
-	if lease.Spec.LeaseDurationSeconds != nil {
-		duration = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-	}
-	if lease.Spec.RenewTime != nil {
-		renewed = lease.Spec.RenewTime.Time
-	}
+	holder, renewed, leads := diagnosis.Leader(e.in.Lease, e.in.Now)
 	switch {
 	case holder == "":
 		e.late(renewed, title, "no manager leads: plans and marks do not change", pods)
-	case e.in.Now.Sub(renewed) > duration+grace:
+	case !leads:
 		e.problem(title, fmt.Sprintf("no manager has led for %s: plans and marks do not change", e.age(renewed)), pods, "the last leader was "+holder)
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: holder + " leads"})
 	}
 }
 
-// entry returns the pod's entry in the plan of the node, or nil if there is none.
-func (e *explainer) entry() *v1alpha1.PodProbe {
-	if e.in.Plan == nil {
+// want returns the entry of the pod in the plan of the node as the manager computes it, or nil if there
+// should be none.
+func (e *explainer) want() *v1alpha1.PodProbe {
+	want := plan.Node([]*corev1.Pod{e.in.Pod}, e.compiled, e.options.Defaults).PodProbes
+	if len(want) == 0 {
 		return nil
 	}
-	for i := range e.in.Plan.Spec.PodProbes {
-		if pod := &e.in.Plan.Spec.PodProbes[i]; pod.UID == string(e.in.Pod.UID) {
-			return pod
-		}
-	}
-	return nil
+	return &want[0]
 }
 
 // defaultsIn returns the manager's defaults: a field that is unset in a marker has its default in
@@ -106,53 +84,52 @@ func (e *explainer) plan() {
 		return
 	}
 	e.planned = make(map[string]bool)
-	npp, logs := e.in.Plan, e.managerLogs()
-	if npp == nil {
-		e.late(e.changed(), title, "the node has no NodePodProbe: the manager has not created it", logs)
-		return
-	}
-	entry := e.entry()
+	entry := diagnosis.Entry(e.in.Plan, e.in.Pod)
 	if entry != nil {
 		for _, p := range entry.Probes {
 			e.planned[p.Name] = true
 		}
 	}
-	want := plan.Node([]*corev1.Pod{e.in.Pod}, e.compiled, e.options.Defaults).PodProbes
+	for _, p := range e.view.Plan.Probes {
+		if f := e.findings.Plan(p); f != nil {
+			e.unplanned(title, p, f)
+			return
+		}
+	}
 	switch {
-	case len(want) == 0 && entry == nil && plan.AwaitsAddress(e.in.Pod, e.view.Plan.Probes):
-		e.late(e.changed(), title, "the pod is not in it yet: it has a network probe and no IP address",
-			e.kubectl("describe pod %s", e.in.Pod.Name))
-	case len(want) == 0 && entry == nil:
+	case len(e.view.Plan.Probes) == 0 && entry == nil:
 		e.add(Step{Title: title, Verdict: Info, Text: "the pod is not in it: it has no probe that can run"})
-	case len(want) > 0 && entry == nil && e.full(title):
-	case len(want) > 0 && entry == nil:
-		e.late(e.changed(), title, "the pod is not in it: the manager has not planned its probes", logs)
-	case len(want) == 0:
-		e.late(e.changed(), title, "the pod is still in it: the manager has not updated the plan", logs)
-	case !equality.Semantic.DeepEqual(*entry, want[0]):
-		if !e.missingProbes(want[0]) || !e.full(title) {
-			e.late(e.changed(), title, "it is outdated: the manager has not updated it", logs, planDifferences(entry, &want[0])...)
-		}
+	case len(e.view.Plan.Probes) == 0:
+		e.late(e.findings.Changed(), title, "the pod is still in it: the manager has not updated the plan", e.managerLogs())
+	case e.in.Plan.Status.ObservedGeneration < e.in.Plan.Generation:
+		e.add(Step{Title: title, Verdict: OK, Text: "it has the probes of the pod. The agent is that of OpenKruise, which does not report which plan it runs"})
 	default:
-		e.inForce(title)
+		e.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("it has the probes of the pod, and the agent runs it (generation %d)", e.in.Plan.Generation)})
 	}
 }
 
-// missingProbes reports whether a probe is not in the plan.
-func (e *explainer) missingProbes(want v1alpha1.PodProbe) bool {
-	return slices.ContainsFunc(want.Probes, func(p v1alpha1.ContainerProbe) bool { return !e.planned[p.Name] })
-}
-
-// full adds the problem that the plan has no room for a marker of the pod, if there is one.
-func (e *explainer) full(title string) bool {
-	for _, m := range sorted(e.in.Markers) {
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProbesResolved)
-		if c != nil && c.Reason == string(plan.NodePlanFull) {
-			e.problem(title, "it has no room for all probes of the namespace", e.kubectl("describe podprobemarker %s", m.Name), c.Message)
-			return true
+// unplanned adds the step about a probe that the agent does not run as the manager requires.
+func (e *explainer) unplanned(title string, p plan.PlannedProbe, f *diagnosis.Finding) {
+	next := e.managerLogs()
+	var evidence []string
+	switch f.Reason {
+	case diagnosis.NoAddress:
+		next = e.kubectl("describe pod %s", e.in.Pod.Name)
+	case diagnosis.Reason(plan.NodePlanFull):
+		next = e.kubectl("describe podprobemarker %s", p.ID.Marker)
+	case diagnosis.PlanOutdated, diagnosis.NotPlanned:
+		if entry, want := diagnosis.Entry(e.in.Plan, e.in.Pod), e.want(); entry != nil && want != nil {
+			evidence = planDifferences(entry, want)
+		}
+	case diagnosis.PlanNotRunning:
+		next = e.agentLogs()
+		if f.Waiting && e.allReported() {
+			// The plan changes with every pod of the node.
+			e.add(Step{Title: title, Verdict: Info, Text: f.String()})
+			return
 		}
 	}
-	return false
+	e.found(title, f, next, evidence...)
 }
 
 // planDifferences describes how the entry of the pod differs from what it should be.
@@ -176,25 +153,6 @@ func planDifferences(entry, want *v1alpha1.PodProbe) []string {
 		lines = append(lines, fmt.Sprintf("it has the address %q of the pod, which is %q now", entry.IP, want.IP))
 	}
 	return lines
-}
-
-// inForce adds whether the agent runs the plan.
-func (e *explainer) inForce(title string) {
-	npp := e.in.Plan
-	generations := fmt.Sprintf("the generation of the plan is %d, and the agent runs generation %d", npp.Generation, npp.Status.ObservedGeneration)
-	switch {
-	case mark.InStatus(npp) && npp.Status.ObservedGeneration == 0:
-		e.add(Step{Title: title, Verdict: OK, Text: "it has the probes of the pod. The agent is that of OpenKruise, which does not report which plan it runs"})
-	case npp.Status.ObservedGeneration == 0:
-		e.late(edited(npp), title, "it has the probes of the pod, but no agent has reported that it runs the plan", e.agentLogs(), generations)
-	case npp.Status.ObservedGeneration < npp.Generation && e.in.Now.Sub(edited(npp)) < settle && e.allReported():
-		// The plan changes with every pod of the node.
-		e.add(Step{Title: title, Verdict: Info, Text: "it has the probes of the pod. The agent is about to run a later plan", Evidence: []string{generations}})
-	case npp.Status.ObservedGeneration < npp.Generation:
-		e.late(edited(npp), title, "it has the probes of the pod, but the agent runs an earlier plan", e.agentLogs(), generations)
-	default:
-		e.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("it has the probes of the pod, and the agent runs it (generation %d)", npp.Generation)})
-	}
 }
 
 // allReported reports whether each planned probe of the pod has a state.
@@ -239,20 +197,8 @@ func waiting(pod *corev1.Pod) []string {
 	var lines []string
 	for _, c := range pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil {
-			lines = append(lines, fmt.Sprintf("container %s waits: %s", c.Name, reasonOf(w)))
+			lines = append(lines, fmt.Sprintf("container %s waits: %s", c.Name, diagnosis.WaitingReason(w)))
 		}
 	}
 	return lines
-}
-
-// reasonOf returns the reason and message of a container that waits.
-func reasonOf(w *corev1.ContainerStateWaiting) string {
-	reason := w.Reason
-	if reason == "" {
-		reason = "no reason"
-	}
-	if w.Message != "" {
-		reason += ": " + w.Message
-	}
-	return reason
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/serverless"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -24,23 +25,23 @@ func (e *explainer) pod() bool {
 		e.problem(title, fmt.Sprintf("namespace %s has no pod %s", e.in.Namespace, e.in.Name), e.kubectl("get pods"))
 		return false
 	}
-	describe := e.kubectl("describe pod %s", pod.Name)
-	e.obstacle = plan.ObstacleOf(pod)
-	switch e.obstacle {
-	case plan.Terminating:
-		e.problem(title, fmt.Sprintf("it has been terminating for %s: such pods are not probed, and keep the marks that they have",
-			e.age(pod.DeletionTimestamp.Time)), describe)
-	case plan.Ended:
-		e.problem(title, fmt.Sprintf("it has ended (phase %s): such pods are not probed, and keep the marks that they have",
-			pod.Status.Phase), describe)
-	case plan.NotBound:
-		e.problem(title, "it is not bound to a node: a pod is probed after it is scheduled", describe, conditionLine(pod, corev1.PodScheduled)...)
-	case plan.NotInitialized:
-		e.problem(title, "it is not initialized: a pod is probed after its init containers have completed", describe,
-			conditionLine(pod, corev1.PodInitialized)...)
-	default:
+	if e.waiting = diagnosis.OfPod(pod); e.waiting == nil {
 		e.add(Step{Title: title, Verdict: OK, Text: "it is initialized and bound to node " + pod.Spec.NodeName})
+		return true
 	}
+	var evidence []string
+	switch e.waiting.Reason {
+	case diagnosis.PodNotBound:
+		evidence = append(conditionLine(pod, corev1.PodScheduled), "a pod is probed after it is scheduled")
+	case diagnosis.PodNotInitialized:
+		evidence = append(conditionLine(pod, corev1.PodInitialized), "a pod is probed after its init containers have completed")
+	default:
+		if pod.DeletionTimestamp != nil {
+			evidence = append(evidence, fmt.Sprintf("it has been terminating for %s", e.age(pod.DeletionTimestamp.Time)))
+		}
+		evidence = append(evidence, "such pods are not probed, and keep the marks that they have")
+	}
+	e.found(title, e.waiting, e.kubectl("describe pod %s", pod.Name), evidence...)
 	return true
 }
 
@@ -63,7 +64,7 @@ func conditionLine(pod *corev1.Pod, conditionType corev1.PodConditionType) []str
 
 // kept adds the step about the marks of a pod that is not probed.
 func (e *explainer) kept() {
-	if e.obstacle != plan.Terminating && e.obstacle != plan.Ended {
+	if e.waiting.Reason != diagnosis.PodEnding {
 		e.leftovers()
 		return
 	}
@@ -80,20 +81,24 @@ func (e *explainer) look() {
 		Serverless: place == view.PlaceVirtual && serverless.Of(e.in.Pod) != serverless.Annotations{},
 	}
 	// The manager's own defaults are known from its plan only.
-	if entry := e.entry(); entry != nil && !e.options.Serverless {
+	if entry := diagnosis.Entry(e.in.Plan, e.in.Pod); entry != nil && !e.options.Serverless {
 		e.options.Defaults = defaultsIn(entry, plan.Pod(e.in.Pod, e.compiled, e.options.Defaults).Probes)
 	}
 	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices}
 	e.view = view.New(e.in.Pod, e.compiled, place, report, e.options)
-	if e.obstacle != "" {
+	if e.waiting != nil {
 		e.view.Plan = plan.Selected(e.in.Pod, e.compiled, e.options.Defaults)
 	}
-	e.errors = report.Errors(e.in.Pod.UID)
+	_, noPlan := e.in.Unread[SourcePlan]
 	_, noReports := e.in.Unread[SourceReports]
 	if e.guessed = noReports && !e.options.Serverless && !mark.InStatus(e.in.Plan); e.guessed {
 		e.view.Report = mark.Provided(e.in.Pod, e.view.Plan.Probes)
 		e.view.Report.Provider = false
 	}
+	e.findings = diagnosis.New(diagnosis.Input{
+		Pod: e.view, Options: e.options, Node: report, Markers: e.in.Markers, Want: e.want(),
+		PlanUnread: noPlan, ReportsUnread: noReports, Statuses: true, Now: e.in.Now,
+	})
 	owned, err := mark.Owned(e.in.Pod)
 	if err != nil {
 		e.add(Step{Title: "Marks", Verdict: Unknown, Text: err.Error()})
@@ -111,7 +116,7 @@ func (e *explainer) probes() {
 	}
 	for _, p := range e.view.Plan.Unplanned(e.in.Pod) {
 		if e.shown(p.ID.Marker) {
-			e.problem("Probe "+p.ID.String(), view.ProblemText(p), e.remedy(p), e.about(p)...)
+			e.found("Probe "+p.ID.String(), diagnosis.OfProblem(p), e.remedy(p), e.about(p)...)
 		}
 	}
 }
@@ -212,7 +217,7 @@ func (e *explainer) provider() {
 	case err != nil:
 		e.problem(title, err.Error(), e.managerLogs())
 	case want != serverless.Of(e.in.Pod):
-		e.late(e.changed(), title, "they do not have the probes of the markers: the manager has not updated them", e.managerLogs())
+		e.late(e.findings.Changed(), title, "they do not have the probes of the markers: the manager has not updated them", e.managerLogs())
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: "they pass the probes to the provider"})
 	}

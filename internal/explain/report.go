@@ -13,13 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/streak"
-	"github.com/seamark-dev/seamark/internal/view"
 )
-
-// startup is how long a container may take to start before it is a problem.
-const startup = 2 * time.Minute
 
 // report adds a step for each planned probe about what is reported.
 func (e *explainer) report() {
@@ -37,18 +34,13 @@ func (e *explainer) report() {
 // reported adds the step about the state of a probe.
 func (e *explainer) reported(p plan.PlannedProbe) {
 	title := "Report of " + p.ID.String()
-	if i := slices.IndexFunc(e.errors, func(r v1alpha1.ContainerProbeError) bool { return r.Name == p.Plan.Name }); i >= 0 {
-		problem := plan.Problem{ID: p.ID, Reason: plan.Reason(e.errors[i].Reason)}
-		next := e.agentLogs()
-		if e.errors[i].Reason == v1alpha1.ProbeCannotRun {
-			next = e.try(p)
-		}
-		e.problem(title, view.ProblemText(problem)+": "+e.errors[i].Message, next, "a probe without a result does not change the marks")
+	if f := e.findings.Report(p); f != nil {
+		e.unreported(title, p, f)
 		return
 	}
 	state, known := e.view.Report.State(p)
 	if !known {
-		e.noState(title, p)
+		e.add(Step{Title: title, Verdict: Unknown, Text: "the state is unknown", Evidence: e.lastEvents(p)})
 		return
 	}
 	what := string(state.State)
@@ -103,91 +95,32 @@ func (e *explainer) try(p plan.PlannedProbe) string {
 	}
 }
 
-// noState adds the step about a probe that has no state.
-func (e *explainer) noState(title string, p plan.PlannedProbe) {
-	if e.view.Report.Provider {
-		e.add(Step{Title: title, Verdict: Waiting, Next: e.kubectl("describe pod %s", e.in.Pod.Name),
-			Text: fmt.Sprintf("the provider has not set the condition %s", p.Source.PodConditionType)})
+// unreported adds the step about a probe that has no current state.
+func (e *explainer) unreported(title string, p plan.PlannedProbe, f *diagnosis.Finding) {
+	next := e.agentLogs()
+	var evidence []string
+	switch f.Reason {
+	case diagnosis.Reason(v1alpha1.ProbeCannotRun):
+		next = e.try(p)
+		fallthrough
+	case diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeWaitingForSlot):
+		evidence = append(evidence, "a probe without a result does not change the marks")
+	case diagnosis.NotProvided, diagnosis.NotStarted:
+		next = e.kubectl("describe pod %s", e.in.Pod.Name)
+	case diagnosis.StateNotVisible:
+		e.add(Step{Title: title, Verdict: Unknown, Text: f.String(), Evidence: e.lastEvents(p)})
 		return
-	}
-	if e.notStarted(title, p) {
-		return
-	}
-	if e.guessed {
-		e.add(Step{Title: title, Verdict: Unknown, Text: "the state is unknown", Evidence: e.lastEvents(p)})
-		return
-	}
-	if _, found := e.view.Report.States[p.ID]; found {
-		e.late(e.changed(), title, "the reported state is that of an earlier marker with the same name", e.agentLogs())
-		return
-	}
-	e.pending(title, p)
-}
-
-// notStarted adds a step if the container of the probe has never run: it has no state until then.
-func (e *explainer) notStarted(title string, p plan.PlannedProbe) bool {
-	status := e.status(p.Plan.ContainerName)
-	if status != nil && (status.ContainerID != "" || status.RestartCount > 0 || status.LastTerminationState.Terminated != nil ||
-		status.State.Running != nil || status.State.Terminated != nil) {
-		return false
-	}
-	describe := e.kubectl("describe pod %s", e.in.Pod.Name)
-	text := fmt.Sprintf("no state: container %s has not started", p.Plan.ContainerName)
-	switch {
-	case status == nil || status.State.Waiting == nil:
-		e.unstarted(title, text, describe)
-	case status.State.Waiting.Reason == "ContainerCreating" || status.State.Waiting.Reason == "PodInitializing" || status.State.Waiting.Reason == "":
-		e.unstarted(title, text+" ("+reasonOf(status.State.Waiting)+")", describe)
-	default:
-		e.problem(title, text+" ("+reasonOf(status.State.Waiting)+")", describe)
-	}
-	return true
-}
-
-// unstarted adds that the container is starting, which is a problem after a while.
-func (e *explainer) unstarted(title, text, next string) {
-	e.late(e.changed().Add(startup-settle), title, text, next)
-}
-
-// status returns the status of a container or sidecar, or nil if there is none.
-func (e *explainer) status(container string) *corev1.ContainerStatus {
-	for _, statuses := range [][]corev1.ContainerStatus{e.in.Pod.Status.ContainerStatuses, e.in.Pod.Status.InitContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].Name == container {
-				return &statuses[i]
-			}
+	case diagnosis.InitialDelay:
+		evidence = append(evidence, fmt.Sprintf("the first run is in %s", f.Due.Sub(e.in.Now).Round(time.Second)))
+	case diagnosis.NoResult:
+		policy := streak.PolicyOf(&p.Plan.Probe.Probe)
+		evidence = append(evidence, fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s",
+			policy.SuccessThreshold, policy.FailureThreshold, policy.Period))
+		if !f.Waiting {
+			evidence = append(evidence, "it was due "+e.age(f.Due)+" ago")
 		}
 	}
-	return nil
-}
-
-// pending adds the step about the first result of a probe whose container runs or has run: when it
-// is due according to the delay, the period and the thresholds.
-func (e *explainer) pending(title string, p plan.PlannedProbe) {
-	policy := streak.PolicyOf(&p.Plan.Probe.Probe)
-	start := edited(e.in.Plan)
-	if e.in.Plan == nil {
-		start = e.changed()
-	}
-	if status := e.status(p.Plan.ContainerName); status != nil && status.State.Running != nil {
-		if first := status.State.Running.StartedAt.Add(policy.InitialDelay); first.After(e.in.Now) {
-			e.add(Step{Title: title, Verdict: Waiting, Next: e.again(), Text: fmt.Sprintf(
-				"no state: the first run is in %s (initialDelaySeconds %d)", first.Sub(e.in.Now).Round(time.Second), p.Plan.Probe.InitialDelaySeconds)})
-			return
-		} else if first.After(start) {
-			start = first
-		}
-	}
-	threshold := max(policy.SuccessThreshold, policy.FailureThreshold)
-	timeout := time.Duration(p.Plan.Probe.TimeoutSeconds) * time.Second
-	due := start.Add(time.Duration(threshold)*policy.Period + timeout)
-	counts := fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s",
-		policy.SuccessThreshold, policy.FailureThreshold, policy.Period)
-	if e.in.Now.Before(due.Add(settle)) {
-		e.add(Step{Title: title, Verdict: Waiting, Text: "no state yet: no threshold has been reached", Evidence: []string{counts}, Next: e.again()})
-		return
-	}
-	e.problem(title, "no state: the agent has reported none, although one was due "+e.age(due)+" ago", e.agentLogs(), counts)
+	e.found(title, f, next, evidence...)
 }
 
 // lastEvents returns the last event about each result of the probe, if the report cannot be read.

@@ -34,14 +34,14 @@ func planSetups() map[string]setup {
 				in.Plan = nil
 				unreported(in)
 			},
-			conclusion: "Problem: Plan of node node-1: the node has no NodePodProbe: the manager has not created it", next: managerLogs,
+			conclusion: "Problem: Plan of node node-1: node node-1 has no NodePodProbe", next: managerLogs,
 		},
 		"pod not in the plan": {
 			change: func(_ *testing.T, in *explain.Input) {
 				in.Plan.Spec.PodProbes = nil
 				unreported(in)
 			},
-			conclusion: "Problem: Plan of node node-1: the pod is not in it: the manager has not planned its probes", next: managerLogs,
+			conclusion: "Problem: Plan of node node-1: the node's plan does not have the probe", next: managerLogs,
 		},
 		"pod not in the plan yet": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -49,13 +49,13 @@ func planSetups() map[string]setup {
 				in.Pod.CreationTimestamp = ago(3 * time.Second)
 				unreported(in)
 			},
-			conclusion: "Waiting: Plan of node node-1: the pod is not in it: the manager has not planned its probes", next: again,
+			conclusion: "Waiting: Plan of node node-1: the node's plan does not have the probe", next: again,
 		},
 		"plan outdated": {
 			change: func(_ *testing.T, in *explain.Input) {
 				in.Markers[0].Spec.Probes[0].Probe.Exec.Command = []string{"/other"}
 			},
-			conclusion: "Problem: Plan of node node-1: it is outdated: the manager has not updated it", next: managerLogs,
+			conclusion: "Problem: Plan of node node-1: the node's plan has an earlier version of the pod's probes", next: managerLogs,
 			evidence: []string{"it has an earlier version of probe worker#busy"},
 		},
 		"plan full": {
@@ -66,7 +66,7 @@ func planSetups() map[string]setup {
 				}}
 				unreported(in)
 			},
-			conclusion: "Problem: Plan of node node-1: it has no room for all probes of the namespace", next: describe,
+			conclusion: "Problem: Plan of node node-1: the node's plan has no room for the probe: the markers of the namespace exceed its share", next: describe,
 		},
 		"no address": {
 			change: func(t *testing.T, in *explain.Input) {
@@ -76,15 +76,14 @@ func planSetups() map[string]setup {
 				in.Markers = []*v1alpha1.PodProbeMarker{marker("worker", httpProbe("http"))}
 				replan(t, in)
 			},
-			conclusion: "Problem: Plan of node node-1: the pod is not in it yet: it has a network probe and no IP address", next: describePod,
+			conclusion: "Problem: Plan of node node-1: pod has a network probe and no IP address, so it is not in the node's plan yet", next: describePod,
 		},
 		"agent behind": {
 			change: func(_ *testing.T, in *explain.Input) {
 				in.Plan.Generation = 5
 				unreported(in)
 			},
-			conclusion: "Problem: Plan of node node-1: it has the probes of the pod, but the agent runs an earlier plan", next: agentLogs,
-			evidence: []string{"the generation of the plan is 5, and the agent runs generation 4"},
+			conclusion: "Problem: Plan of node node-1: the node's agent runs generation 4 of the plan, which has generation 5 now", next: agentLogs,
 		},
 		"agent behind for a moment": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -92,7 +91,7 @@ func planSetups() map[string]setup {
 				in.Plan.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "seamark-manager", Time: new(ago(3 * time.Second))}}
 				unreported(in)
 			},
-			conclusion: "Waiting: Plan of node node-1: it has the probes of the pod, but the agent runs an earlier plan", next: again,
+			conclusion: "Waiting: Plan of node node-1: the node's agent runs generation 4 of the plan, which has generation 5 now", next: again,
 		},
 		"agent behind because of other pods": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -100,7 +99,7 @@ func planSetups() map[string]setup {
 				in.Plan.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "seamark-manager", Time: new(ago(3 * time.Second))}}
 			},
 			conclusion: "Marked: worker#busy is Succeeded (condition example.com/busy=True, label busy=true)",
-			evidence:   []string{"info Plan of node node-1: it has the probes of the pod. The agent is about to run a later plan"},
+			evidence:   []string{"info Plan of node node-1: the node's agent runs generation 4 of the plan, which has generation 5 now"},
 		},
 		"agent missing": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -109,7 +108,7 @@ func planSetups() map[string]setup {
 			},
 			conclusion: "Problem: Agent of node node-1: the node has no agent: check the nodeSelector and the tolerations of the DaemonSet",
 			next:       "kubectl -n seamark-system describe daemonset -l app.kubernetes.io/component=agent",
-			evidence:   []string{"no agent has reported that it runs the plan"},
+			evidence:   []string{"no agent has reported that it runs the node's plan"},
 		},
 		"agent not ready": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -147,18 +146,18 @@ func reportSetups() map[string]setup {
 	return map[string]setup{
 		"container waiting for image": {
 			change:     func(_ *testing.T, in *explain.Input) { wait(in, "ImagePullBackOff", "no such image") },
-			conclusion: "Problem: Report of worker#busy: no state: container main has not started (ImagePullBackOff: no such image)", next: describePod,
+			conclusion: `Problem: Report of worker#busy: container "main" has not started: ImagePullBackOff: no such image`, next: describePod,
 		},
 		"container never started": {
 			change:     func(_ *testing.T, in *explain.Input) { wait(in, "ContainerCreating", "") },
-			conclusion: "Problem: Report of worker#busy: no state: container main has not started (ContainerCreating)", next: describePod,
+			conclusion: `Problem: Report of worker#busy: container "main" has not started: ContainerCreating`, next: describePod,
 		},
 		"container starting": {
 			change: func(_ *testing.T, in *explain.Input) {
 				wait(in, "ContainerCreating", "")
 				in.Pod.CreationTimestamp = ago(time.Minute)
 			},
-			conclusion: "Waiting: Report of worker#busy: no state: container main has not started (ContainerCreating)", next: again,
+			conclusion: `Waiting: Report of worker#busy: container "main" has not started: ContainerCreating`, next: again,
 		},
 		"initial delay": {
 			change: func(t *testing.T, in *explain.Input) {
@@ -166,16 +165,18 @@ func reportSetups() map[string]setup {
 				replan(t, in)
 				started(in, 20*time.Second)
 			},
-			conclusion: "Waiting: Report of worker#busy: no state: the first run is in 40s (initialDelaySeconds 60)", next: again,
+			conclusion: "Waiting: Report of worker#busy: the first run is not due yet: initialDelaySeconds is 60", next: again,
+			evidence: []string{"the first run is in 40s"},
 		},
 		"threshold pending": {
 			change:     func(_ *testing.T, in *explain.Input) { started(in, 20*time.Second) },
-			conclusion: "Waiting: Report of worker#busy: no state yet: no threshold has been reached", next: again,
+			conclusion: "Waiting: Report of worker#busy: no threshold has been reached yet", next: again,
 			evidence: []string{"the first state takes 1 successes or 3 failures in a row, one run every 10s"},
 		},
 		"no report yet": {
 			change:     func(_ *testing.T, in *explain.Input) { started(in, 10*time.Minute) },
-			conclusion: "Problem: Report of worker#busy: no state: the agent has reported none, although one was due 9m29s ago", next: agentLogs,
+			conclusion: "Problem: Report of worker#busy: no state has been reported, although one is due", next: agentLogs,
+			evidence: []string{"it was due 9m29s ago"},
 		},
 		"state of an earlier marker": {
 			change: func(_ *testing.T, in *explain.Input) {
@@ -196,13 +197,13 @@ func reportSetups() map[string]setup {
 			change: func(_ *testing.T, in *explain.Input) {
 				in.Slices[0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "worker#busy", Reason: v1alpha1.ProbeCannotRun, Message: "stat /probe: no such file"}}
 			},
-			conclusion: `Problem: Report of worker#busy: Probe "busy": cannot be run: stat /probe: no such file`, next: run,
+			conclusion: `Problem: Report of worker#busy: cannot be run: stat /probe: no such file`, next: run,
 		},
 		"probe waits for a slot": {
 			change: func(_ *testing.T, in *explain.Input) {
 				in.Slices[0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "worker#busy", Reason: v1alpha1.ProbeWaitingForSlot, Message: "30s"}}
 			},
-			conclusion: `Problem: Report of worker#busy: Probe "busy": waits for an exec slot of the node: 30s`, next: agentLogs,
+			conclusion: `Problem: Report of worker#busy: waits for a slot of the node: too many probes of the pod, the namespace or the node are running: 30s`, next: agentLogs,
 		},
 		"failing probe": {
 			change:     func(_ *testing.T, in *explain.Input) { failed(in, "cat: no file\n") },
@@ -242,7 +243,7 @@ func markSetups() map[string]setup {
 				replan(t, in)
 				report(in, v1alpha1.ProbeSucceeded, "job 7")
 			},
-			conclusion: `Problem: Marks of zoo#late: Probe "late": label "busy" is set by probe "busy" of marker "worker"`,
+			conclusion: `Problem: Marks of zoo#late: label "busy" is set by probe "busy" of marker "worker"`,
 			next:       "kubectl -n ns get podprobemarker worker -o yaml",
 		},
 		"mark removed by other writer": {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -57,7 +58,7 @@ func spans(line history.Line) string {
 }
 
 func TestNewLine(t *testing.T) {
-	problem := &probestate.Problem{Reason: string(v1alpha1.ProbeCannotRun), Message: "x"}
+	problem := &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "x"}
 	for name, test := range map[string]struct {
 		row    probestate.Row
 		events []corev1.Event
@@ -150,11 +151,11 @@ func TestTop(t *testing.T) {
 	flapping := row(v1alpha1.ProbeSucceeded, 0)
 	rows := []probestate.Row{
 		with("ok", "n0", v1alpha1.ProbeSucceeded, "", nil),
-		with("ended", "n0", "", "", &probestate.Problem{Reason: probestate.PodEnding}),
+		with("ended", "n0", "", "", &probestate.Problem{Reason: diagnosis.PodEnding}),
 		with("busy", "n2", v1alpha1.ProbeFailed, "cat: no file", nil),
 		with("late", "n3", v1alpha1.ProbeFailed, "timed out after 1s", nil),
-		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: string(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
-		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: string(v1alpha1.ProbeCannotRun), Message: "no program"}),
+		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
+		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "no program"}),
 		with("silent", "n5", "", "", nil),
 		flapping,
 	}

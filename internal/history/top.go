@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -60,9 +61,9 @@ func timedOut(message string) bool {
 // badnessOf returns how bad the state of the row is.
 func badnessOf(row *probestate.Row, perHour float64) badness {
 	b := badness{perHour: perHour}
-	slow := []string{string(v1alpha1.ProbeWaitingForSlot), string(v1alpha1.ProbeNotEnded)}
+	slow := []diagnosis.Reason{diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded)}
 	switch {
-	case row.Problem != nil && row.Problem.Reason == probestate.PodEnding:
+	case row.Problem != nil && row.Problem.Reason == diagnosis.PodEnding:
 		// The probes of a pod that has ended do not run by design.
 	case row.Problem != nil && slices.Contains(slow, row.Problem.Reason), row.State == v1alpha1.ProbeFailed && timedOut(row.Message):
 		b.slow = 1
@@ -122,6 +123,6 @@ func (g *Group) add(row *probestate.Row, b badness) {
 	}
 	g.worst, g.Worst, g.Message = b, row.Pod+" "+row.Probe, row.Message
 	if row.Problem != nil {
-		g.Message = row.Problem.Reason + ": " + row.Problem.Message
+		g.Message = string(row.Problem.Reason) + ": " + row.Problem.Message
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probe"
 )
@@ -105,15 +106,11 @@ func warnings(markers []*plan.Marker, pods []*pod) []string {
 	for _, p := range pods {
 		planned := plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults())
 		for _, problem := range planned.Unplanned(p.object) {
-			what := "container " + problem.Container
-			if problem.Port != "" {
-				what += ", port " + problem.Port
-			}
-			warn("probe %s is skipped for pod %s: %s (%s)", problem.ID, p.object.Name, problem.Reason, what)
+			warn("probe %s is skipped for pod %s: %s", problem.ID, p.object.Name, diagnosis.OfProblem(problem))
 		}
 		_, conflicts := mark.Claim(planned.Probes)
 		for _, c := range conflicts {
-			warn("probe %s does not set %s on pod %s: probe %s sets it", c.Loser, c.Key, p.object.Name, c.Winner)
+			warn("probe %s does not set a mark on pod %s: %s", c.Loser, p.object.Name, diagnosis.Conflict(c))
 		}
 	}
 	return out

@@ -93,9 +93,9 @@ func TestWarnings(t *testing.T) {
 	)
 	want := []string{
 		"PodProbeMarker c: selector matches no pods",
-		"probe a#one is skipped for pod p: ContainerNotFound (container other)",
-		"probe a#two is skipped for pod p: PortNotFound (container main, port https)",
-		"probe b#three does not set condition a/three on pod p: probe a#three sets it",
+		"probe a#one is skipped for pod p: container \"other\" not found",
+		"probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
+		"probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
 	}
 	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

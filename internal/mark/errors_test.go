@@ -36,7 +36,7 @@ func TestErrorsInForce(t *testing.T) {
 		})
 	}
 	slice := func(name string, errs ...string) *seamarkv1alpha1.ProbeReport {
-		s := &seamarkv1alpha1.ProbeReport{Pods: failing(errs...)}
+		s := &seamarkv1alpha1.ProbeReport{NodeName: "n", Pods: failing(errs...)}
 		s.Name = name
 		return s
 	}

@@ -4,7 +4,8 @@
 // Package probestate lists the probes of pods with their states: one Row per pod, container,
 // marker and probe. It is the common source of what people see: commands and web page show its
 // rows. It decides nothing itself: which probes a pod has, and which reported state applies to a
-// probe, is computed by packages plan, view and mark, as in the controllers.
+// probe, is computed by packages plan, view and mark, as in the controllers, and why a probe has no
+// state by package diagnosis.
 //
 // The package is pure. It works with incomplete input, because an ordinary user may read only
 // pods and markers: a state that is not reported, or whose report cannot be read, is derived from
@@ -15,6 +16,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +46,8 @@ type Input struct {
 	// NodesUnread, PlansUnread and ReportsUnread are whether these could not be read, so that it
 	// is no problem if one is missing.
 	NodesUnread, PlansUnread, ReportsUnread bool
+	// Now is the current time: see diagnosis.Input.
+	Now time.Time
 }
 
 // Row is one probe of one pod. The JSON form is printed by commands.
@@ -109,6 +113,17 @@ type States struct {
 	Rows []Row
 	// Invalid are the markers that have no effect, with the reason.
 	Invalid map[types.NamespacedName]error
+	// Waiting are the pods whose rows change although no object does, because something becomes a
+	// problem only after a while. Again is when the first of them does.
+	Waiting []types.NamespacedName
+	Again   time.Time
+}
+
+// namespaceMarkers are the markers of a namespace.
+type namespaceMarkers struct {
+	all []*v1alpha1.PodProbeMarker
+	// compiled are those that have an effect, ordered by name.
+	compiled []*plan.Marker
 }
 
 // Of returns the states of the pods' probes. The rows share the strings of the input.
@@ -121,27 +136,45 @@ func Of(in Input) States {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	for _, pod := range pods {
-		if markers := compiled[pod.Namespace]; len(markers) > 0 {
-			states.Rows = append(states.Rows, in.rowsOf(pod, markers, parser)...)
+		markers := compiled[pod.Namespace]
+		if len(markers.compiled) == 0 {
+			continue
+		}
+		rows, again := in.rowsOf(pod, markers, parser)
+		states.Rows = append(states.Rows, rows...)
+		if !again.IsZero() {
+			states.Waiting = append(states.Waiting, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+			states.Again = earlier(states.Again, again)
 		}
 	}
 	return states
 }
 
-// compile returns the markers by namespace, ordered by name, and the errors of the others.
-func compile(markers []*v1alpha1.PodProbeMarker) (map[string][]*plan.Marker, map[types.NamespacedName]error) {
-	byNamespace := map[string][]*plan.Marker{}
+// earlier returns the earlier of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// compile returns the markers by namespace, and the errors of those that have no effect.
+func compile(markers []*v1alpha1.PodProbeMarker) (map[string]namespaceMarkers, map[types.NamespacedName]error) {
+	byNamespace := map[string]namespaceMarkers{}
 	invalid := map[types.NamespacedName]error{}
 	for _, m := range markers {
-		compiled, err := plan.Compile(m)
-		if err != nil {
+		of := byNamespace[m.Namespace]
+		of.all = append(of.all, m)
+		if compiled, err := plan.Compile(m); err == nil {
+			of.compiled = append(of.compiled, compiled)
+		} else {
 			invalid[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = err
-			continue
 		}
-		byNamespace[m.Namespace] = append(byNamespace[m.Namespace], compiled)
+		byNamespace[m.Namespace] = of
 	}
-	for namespace, found := range byNamespace {
-		byNamespace[namespace] = plan.Sorted(found)
+	for namespace, of := range byNamespace {
+		of.compiled = plan.Sorted(of.compiled)
+		byNamespace[namespace] = of
 	}
 	return byNamespace, invalid
 }

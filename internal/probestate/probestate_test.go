@@ -5,6 +5,7 @@ package probestate_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -106,7 +108,7 @@ func conditionOf(s v1alpha1.ProbeState, source probestate.Source) func(*probesta
 	}
 }
 
-func problem(reason, message string) func(*probestate.Row) {
+func problem(reason diagnosis.Reason, message string) func(*probestate.Row) {
 	return func(r *probestate.Row) { r.Problem = &probestate.Problem{Reason: reason, Message: message} }
 }
 
@@ -133,7 +135,7 @@ func TestRow(t *testing.T) {
 		"reported":                 {func(*input) {}, reported},
 		"reported in the status":   {inStatus, reported},
 		"nothing reported yet":     {withReports(), nil},
-		"state of an older marker": {withState("00000000"), nil},
+		"state of an older marker": {withState("00000000"), problem("EarlierMarker", "the reported state is that of an earlier marker with the same name")},
 		"no permission":            {func(i *input) { i.change = noReports }, nil},
 		"no permission, condition": {func(i *input) { i.pod.Condition(condition("True")); i.change = noReports }, conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition)},
 		"no permission, own mark":  {func(i *input) { ownCondition(i); i.change = noReports }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark)},
@@ -145,20 +147,15 @@ func TestRow(t *testing.T) {
 		"container missing": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Container("web"))
 		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *probestate.Row) { r.Container = "web" })},
-		"pod unbound":         {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
-		"pod not initialized": {func(i *input) { i.pod.Initialized(corev1.ConditionFalse) }, problem("PodNotInitialized", "pod is not initialized")},
-		"pod terminating":     {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
-		"pod completed":       {func(i *input) { i.pod.Phase(corev1.PodSucceeded) }, problem("PodEnding", "pod has ended: its phase is Succeeded")},
-		"no NodePodProbe":     {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
-		"not planned":         {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
+		"pod unbound":                {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
+		"pod terminating":            {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
+		"no NodePodProbe":            {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
+		"not planned":                {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "the node's plan does not have the probe"))},
 		"not planned, states dropped": {func(i *input) {
 			ownCondition(i)
 			i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
-		}, both(idleMark, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
-		"another pod, same name":     {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes[0].UID = "old" } }, both(reported, problem("NotPlanned", "NodePodProbe n1 does not have the probe"))},
-		"agent behind":               {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Generation = 4 } }, both(reported, problem("PlanNotRunning", "agent of node n1 does not run generation 4 of its plan yet: the last one is 3"))},
-		"error":                      {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "probe cannot be run: no such file"))},
-		"waiting for a slot":         {withError("WaitingForSlot", ""), both(reported, problem("WaitingForSlot", "probe waits for an exec slot of the node"))},
+		}, both(idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
+		"error":                      {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
 		"virtual node":               {func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, probestate.SourceProvider)},
 		"virtual node, no result":    {func(i *input) { i.change = virtual }, nil},
 		"virtual node, no condition": {func(i *input) { i.marker = unconditional(); i.change = virtual }, problem("ConditionTypeMissing", "podConditionType is required for pods on virtual nodes")},
@@ -217,6 +214,48 @@ func withError(reason v1alpha1.ProbeErrorReason, message string) func(*input) {
 		i.change = func(in *probestate.Input) {
 			in.Reports["n1"][0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "game#idle", Reason: reason, Message: message}}
 		}
+	}
+}
+
+// Only the slice whose states take effect has errors: another one may be a leftover, or forged.
+func TestErrorsInForce(t *testing.T) {
+	i := newInput()
+	i.change = func(in *probestate.Input) {
+		old := in.Reports["n1"][0].DeepCopy()
+		old.Name, old.Pods[0].Probes[0].LastProbeTime = "n1.9", changed
+		old.Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "game#idle", Reason: v1alpha1.ProbeCannotRun, Message: "old"}}
+		in.Reports["n1"] = append(in.Reports["n1"], old)
+	}
+	if diff := cmp.Diff([]probestate.Row{row(reported)}, probestate.Of(i.build(t)).Rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// What may pass by itself is no problem yet, and the states say when it becomes one.
+func TestWaiting(t *testing.T) {
+	for name, test := range map[string]struct {
+		now  time.Duration
+		want func(*probestate.Row)
+		// again is when the row changes.
+		again time.Duration
+	}{
+		"in time": {29 * time.Second, reported, diagnosis.Settle},
+		"late":    {diagnosis.Settle, both(reported, problem("PlanNotRunning", "the node's agent runs generation 3 of the plan, which has generation 4 now")), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInput()
+			i.change = func(in *probestate.Input) {
+				in.Plans["n1"].Generation, in.Plans["n1"].CreationTimestamp, in.Now = 4, probed, probed.Add(test.now)
+			}
+			got := probestate.Of(i.build(t))
+			want := probestate.States{Rows: []probestate.Row{row(test.want)}, Invalid: map[types.NamespacedName]error{}}
+			if test.again > 0 {
+				want.Waiting, want.Again = []types.NamespacedName{{Namespace: "ns", Name: "game-0"}}, probed.Add(test.again)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -6,11 +6,13 @@ package probestate
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/view"
@@ -34,26 +36,31 @@ type podRows struct {
 	marks mark.Marks
 	// claims are the probes that the marks belong to.
 	claims mark.Claims
-	errors map[probeid.ID]v1alpha1.ContainerProbeError
-	// waiting is why no probe of the pod runs, or nil.
-	waiting *Problem
+	// findings are why probes have no state.
+	findings *diagnosis.Pod
+	// again is when the rows change although no object does. It is zero if they do not.
+	again time.Time
 }
 
-func (in Input) rowsOf(pod *corev1.Pod, markers []*plan.Marker, parser *mark.Parser) []Row {
-	r := podRows{in: in, pod: in.View(pod, markers), waiting: Waiting(pod)}
-	if r.waiting != nil {
+// rowsOf returns the rows of a pod, and when they change although no object does.
+func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.Parser) ([]Row, time.Time) {
+	r := podRows{in: in, pod: in.View(pod, markers.compiled)}
+	if !plan.Eligible(pod) {
 		// Its probes are shown with the states that the marks have kept.
-		r.pod.Plan = plan.Selected(pod, markers, in.Defaults)
+		r.pod.Plan = plan.Selected(pod, markers.compiled, in.Defaults)
 		r.pod.Report = mark.PodReport{}
 	}
 	problems := r.pod.Plan.Unplanned(pod)
 	if len(r.pod.Plan.Probes)+len(problems) == 0 {
-		return nil
+		return nil, time.Time{}
 	}
 	// A pod whose managedFields cannot be parsed has no marks, as for the controllers.
 	r.marks, _ = parser.Owned(pod)
 	r.claims, _ = mark.Claim(r.pod.Plan.Probes)
-	r.errors = errorsOf(in.report(pod), pod)
+	r.findings = diagnosis.New(diagnosis.Input{
+		Pod: r.pod, Options: in.Options, Node: in.report(pod), Markers: markers.all,
+		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Now: in.Now,
+	})
 	rows := make([]Row, 0, len(r.pod.Plan.Probes)+len(problems))
 	for _, probe := range r.pod.Plan.Probes {
 		rows = append(rows, r.row(probe))
@@ -61,11 +68,11 @@ func (in Input) rowsOf(pod *corev1.Pod, markers []*plan.Marker, parser *mark.Par
 	for i := range problems {
 		problem := &problems[i]
 		row := r.empty(problem.ID, problem.Container)
-		row.Problem = CannotRun(problem)
+		row.Problem = ProblemOf(diagnosis.OfProblem(*problem))
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Marker, b.Marker) })
-	return rows
+	return rows, r.again
 }
 
 func (r podRows) empty(id probeid.ID, container string) Row {
@@ -76,7 +83,7 @@ func (r podRows) empty(id probeid.ID, container string) Row {
 	}
 }
 
-func (r podRows) row(probe plan.PlannedProbe) Row {
+func (r *podRows) row(probe plan.PlannedProbe) Row {
 	row := r.empty(probe.ID, probe.Plan.ContainerName)
 	state, source := r.state(probe)
 	row.State, row.Source, row.Message = state.State, source, state.Message
@@ -89,7 +96,11 @@ func (r podRows) row(probe plan.PlannedProbe) Row {
 		}
 		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: text})
 	}
-	row.Problem = r.problem(probe, row.State != "")
+	found := r.findings.Probe(probe, row.State != "")
+	if found != nil {
+		r.again = earlier(r.again, found.Until)
+	}
+	row.Problem = ProblemOf(found)
 	return row
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/report"
@@ -82,8 +83,8 @@ func Selects(marker *plan.Marker, pod *corev1.Pod) error {
 		}
 		return fmt.Errorf("the selector of PodProbeMarker %s requires %s", marker.Name, strings.Join(texts, " and "))
 	}
-	if waiting := probestate.Waiting(pod); waiting != nil {
-		return fmt.Errorf("%s: it is not probed", waiting.Message)
+	if waiting := diagnosis.OfPod(pod); waiting != nil {
+		return fmt.Errorf("%s: it is not probed", waiting)
 	}
 	return nil
 }

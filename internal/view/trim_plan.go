@@ -23,7 +23,8 @@ func NewPlanTrimmer() *PlanTrimmer {
 	return &PlanTrimmer{probes: newPool[[]v1alpha1.ContainerProbe]()}
 }
 
-// Trim returns a NodePodProbe without the metadata that is not read.
+// Trim returns a NodePodProbe without the metadata that is not read. Its creation is the last change
+// of the plan: see Edited.
 func (t *PlanTrimmer) Trim(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	trimmed := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,6 +33,7 @@ func (t *PlanTrimmer) Trim(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 			ResourceVersion:   npp.ResourceVersion,
 			Generation:        npp.Generation,
 			Annotations:       npp.Annotations,
+			CreationTimestamp: metav1.NewTime(Edited(npp)),
 			DeletionTimestamp: npp.DeletionTimestamp,
 			OwnerReferences:   npp.OwnerReferences,
 		},

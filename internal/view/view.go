@@ -11,6 +11,8 @@
 package view
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -102,4 +104,19 @@ func (p Pod) Desired(owned mark.Marks) mark.Marks {
 // Leftover returns the keys that Seamark must remove explicitly: see mark.Leftover.
 func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
 	return mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
+}
+
+// Edited returns when the object was created, last changed except for its status, or deleted. It is
+// zero if this is not known.
+func Edited(object metav1.Object) time.Time {
+	last := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if deleted := object.GetDeletionTimestamp(); deleted != nil && deleted.After(last) {
+		last = deleted.Time
+	}
+	return last
 }

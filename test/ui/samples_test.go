@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/ui/model"
@@ -49,7 +50,7 @@ func marked(row probestate.Row, kind mark.Kind, name, value string) probestate.R
 }
 
 // troubled adds a problem to a row.
-func troubled(row probestate.Row, reason, message string) probestate.Row {
+func troubled(row probestate.Row, reason diagnosis.Reason, message string) probestate.Row {
 	row.Problem = &probestate.Problem{Reason: reason, Message: message}
 	return row
 }
@@ -121,15 +122,15 @@ func sample() *world {
 		node := nodeOf(i)
 		switch i {
 		case 3, 9:
-			row = troubled(probe("checkout", "drained", failed, 9*time.Minute, ""), string(v1alpha1.ProbeCannotRun),
-				`probe cannot be run: exec: "/opt/drained": no such file or directory`)
+			row = troubled(probe("checkout", "drained", failed, 9*time.Minute, ""), diagnosis.Reason(v1alpha1.ProbeCannotRun),
+				`cannot be run: exec: "/opt/drained": no such file or directory`)
 		case 6:
 			row = probe("checkout", "drained", failed, 3*time.Minute, "12 orders are open")
 		case 12:
-			row = troubled(probe("checkout", "drained", none, 0, ""), probestate.NoPlan, "node node-9 has no NodePodProbe")
+			row = troubled(probe("checkout", "drained", none, 0, ""), diagnosis.NoPlan, "node node-9 has no NodePodProbe")
 			node = "node-9"
 		case 13:
-			row = troubled(probe("checkout", "drained", none, 0, ""), probestate.PodNotBound, "pod is not bound to a node")
+			row = troubled(probe("checkout", "drained", none, 0, ""), diagnosis.PodNotBound, "pod is not bound to a node")
 			node = ""
 		}
 		w.set(podOf("shop", "Deployment", "checkout", name, node, row))

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/ui"
 )
 
@@ -37,7 +38,7 @@ func TestHostileTexts(t *testing.T) {
 			w.markers[1].Invalid = text
 			row := marked(probe(name, name, failed, 0, text), mark.KindLabel, text, text)
 			row.Container = text
-			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, text, text)))
+			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
 			s := newSite(t, w)
 			s.set(ui.Access{User: text, Full: true, NoEvents: &ui.Refusal{Message: text}}, nil)

@@ -183,6 +183,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	absent := snapshot.AbsentError(ctx, connection.Client, connection.Namespace)
+	snapshot.Now = o.now()
 	states := probestate.Of(snapshot.Input)
 	for _, warning := range warnings(states) {
 		fmt.Fprintln(o.ErrOut, warning)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -40,7 +41,7 @@ func stateOf(row *probestate.Row) string {
 	switch {
 	case row.State != "":
 		return string(row.State)
-	case row.Problem != nil && row.Problem.Reason == probestate.StateNotVisible:
+	case row.Problem != nil && row.Problem.Reason == diagnosis.StateNotVisible:
 		return none
 	default:
 		return pending

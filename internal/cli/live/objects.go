@@ -53,6 +53,15 @@ func newObjects(query cluster.Query) *objects {
 	return o
 }
 
+// recheck records that the rows of the pods may have changed although no object has.
+func (o *objects) recheck(pods []types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, pod := range pods {
+		o.touch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+	}
+}
+
 // touch records that an object has changed. It requires the lock.
 func (o *objects) touch(object any) {
 	o.stale.Note(object)

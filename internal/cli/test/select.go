@@ -17,9 +17,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/trial"
 )
 
@@ -190,7 +190,7 @@ func (s *selection) pod(ctx context.Context, candidate *corev1.Pod) ([]*attempt,
 	}
 	for i := range tried.Problems {
 		if s.o.wants(tried.Problems[i].ID.Probe) {
-			a := refused(pod, s.marker.Name, probestate.CannotRun(&tried.Problems[i]).Message)
+			a := refused(pod, s.marker.Name, diagnosis.OfProblem(tried.Problems[i]).String())
 			a.Probe, a.Container = tried.Problems[i].ID.Probe, tried.Problems[i].Container
 			attempts = append(attempts, a)
 		}

@@ -99,6 +99,7 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 	if err := snapshot.Require(permission.Required()...); err != nil {
 		return model.Timeline{}, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
+	snapshot.Now = d.now()
 	pods := model.PodsOf(snapshot.Pods, probestate.Of(snapshot.Input).Rows)
 	if len(pods) == 0 {
 		return model.Timeline{}, webui.NotFound(query.Pod)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/view"
 )
 
 // Reasons of the conditions.
@@ -157,12 +157,12 @@ func message[T interface {
 
 // String describes the problem without the affected pods.
 func (p problem) String() string {
-	return view.ProblemText(plan.Problem{
+	return diagnosis.ProblemText(plan.Problem{
 		ID: probeid.ID{Probe: p.probe}, Container: p.container, Port: p.port, Reason: p.reason,
 	})
 }
 
 // String describes the conflict without the affected pods.
 func (c conflict) String() string {
-	return view.ConflictText(mark.Conflict{Key: c.key, Winner: c.winner, Loser: probeid.ID{Probe: c.loser}})
+	return diagnosis.ConflictText(mark.Conflict{Key: c.key, Winner: c.winner, Loser: probeid.ID{Probe: c.loser}})
 }

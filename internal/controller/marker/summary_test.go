@@ -99,7 +99,7 @@ func TestSummary(t *testing.T) {
 			pods:    []*corev1.Pod{game("b").Build(), game("a").Build()},
 			matched: 2,
 			want: []string{
-				"ProbesResolved False TooManyMarkers: Its probes are not run, because more than 64 markers select the pod, and only the oldest count " +
+				"ProbesResolved False TooManyMarkers: All probes: more than 64 markers select the pod, and only the oldest count " +
 					"(2 of 2 matched pods, such as a: m000, m001, m002 and 61 more).",
 				exclusive,
 			},
@@ -147,8 +147,8 @@ func TestShortagesAreProblems(t *testing.T) {
 	}
 	s.addShortages([]plan.Shortage{short("q", "c", 3), short("p", "b", 1), short("q", "a", 2)})
 	const want = "ProbesResolved False NodePlanFull: " +
-		`Probe "p": not run, because the markers of the namespace exceed its share of the node's plan (1 of 9 matched pods, such as b). ` +
-		`Probe "q": not run, because the markers of the namespace exceed its share of the node's plan (5 of 9 matched pods, such as a).`
+		`Probe "p": the node's plan has no room for the probe: the markers of the namespace exceed its share (1 of 9 matched pods, such as b). ` +
+		`Probe "q": the node's plan has no room for the probe: the markers of the namespace exceed its share (5 of 9 matched pods, such as a).`
 	if diff := cmp.Diff(want, words(s.findings(marker)[0].Condition)); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}

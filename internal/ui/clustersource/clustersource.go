@@ -170,7 +170,7 @@ func (s *Source) Timeline(ctx context.Context, query ui.TimelineQuery) (model.Ti
 	if !found || !ok {
 		return model.Timeline{}, ui.NotFound(query.Pod)
 	}
-	pods, err := s.rows([]*corev1.Pod{pod}, query.Scope.Full)
+	pods, _, err := s.rows([]*corev1.Pod{pod}, query.Scope.Full)
 	if err != nil {
 		return model.Timeline{}, err
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probestate"
@@ -85,8 +87,16 @@ func (f *follower) Next(ctx context.Context) (ui.Change, error) {
 		return ui.Change{}, err
 	}
 	change := ui.Change{All: all, Removed: missing}
-	if change.Pods, err = f.source.rows(pods, f.scope.Full); err != nil {
+	var states probestate.States
+	if change.Pods, states, err = f.source.rows(pods, f.scope.Full); err != nil {
 		return ui.Change{}, err
+	}
+	if waiting := states.Waiting; len(waiting) > 0 {
+		time.AfterFunc(states.Again.Sub(f.source.now()), func() {
+			for _, pod := range waiting {
+				f.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+			}
+		})
 	}
 	if !all {
 		change.Removed = append(change.Removed, without(pods, change.Pods)...)

@@ -65,10 +65,10 @@ func (s *Source) pods(stale probestate.Stale, all bool, namespace string) (pods 
 	return pods, missing, nil
 }
 
-// rows returns the pods that have probes. full is whether plans and reports are read.
-func (s *Source) rows(pods []*corev1.Pod, full bool) ([]model.Pod, error) {
+// rows returns the pods that have probes, and their states. full is whether plans and reports are read.
+func (s *Source) rows(pods []*corev1.Pod, full bool) ([]model.Pod, probestate.States, error) {
 	in := probestate.Input{
-		Options: s.options, Pods: pods, NodesUnread: true, PlansUnread: true, ReportsUnread: true,
+		Options: s.options, Pods: pods, Now: s.now(), NodesUnread: true, PlansUnread: true, ReportsUnread: true,
 		Nodes: map[string]*metav1.PartialObjectMetadata{}, Plans: map[string]*v1alpha1.NodePodProbe{},
 		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
 	}
@@ -80,7 +80,7 @@ func (s *Source) rows(pods []*corev1.Pod, full bool) ([]model.Pod, error) {
 	for namespace := range namespaces {
 		markers, err := inNamespace[*v1alpha1.PodProbeMarker](s.informers.Markers.GetIndexer(), namespace)
 		if err != nil {
-			return nil, err
+			return nil, probestate.States{}, err
 		}
 		in.Markers = append(in.Markers, markers...)
 	}
@@ -88,11 +88,12 @@ func (s *Source) rows(pods []*corev1.Pod, full bool) ([]model.Pod, error) {
 		in.NodesUnread, in.PlansUnread, in.ReportsUnread = false, false, false
 		for node := range nodes {
 			if err := s.readNode(node, &in); err != nil {
-				return nil, err
+				return nil, probestate.States{}, err
 			}
 		}
 	}
-	return model.PodsOf(pods, probestate.Of(in).Rows), nil
+	states := probestate.Of(in)
+	return model.PodsOf(pods, states.Rows), states, nil
 }
 
 // readNode adds the node, its plan and its reports to the input.

@@ -108,7 +108,7 @@ func TestPods(t *testing.T) {
 			pod := c.Pods[0]
 			reason := ""
 			if problem := pod.Probes[0].Problem; problem != nil {
-				reason = problem.Reason
+				reason = string(problem.Reason)
 			}
 			if diff := cmp.Diff(test.want, fmt.Sprintf("%s %s %v %s", pod.State, pod.Probes[0].Message, pod.Probes[0].Marks, reason)); diff != "" {
 				t.Errorf("pod (-want +got):\n%s", diff)

@@ -13,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
@@ -21,7 +22,7 @@ import (
 // rowsOf returns the rows of a pod, in the order of probestate.Of. The states have no source: they
 // are those of the run itself.
 func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
-	waiting := probestate.Waiting(view.Pod)
+	waiting := probestate.ProblemOf(diagnosis.OfPod(view.Pod))
 	planned := plan.Selected(view.Pod, markers, plan.KubernetesDefaults())
 	claims, _ := mark.Claim(planned.Probes)
 	problems := planned.Unplanned(view.Pod)
@@ -38,7 +39,7 @@ func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
 	}
 	for i := range problems {
 		row := emptyRow(view.Pod, problems[i].ID, problems[i].Container)
-		row.Problem = probestate.CannotRun(&problems[i])
+		row.Problem = probestate.ProblemOf(diagnosis.OfProblem(problems[i]))
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b probestate.Row) int { return strings.Compare(a.Marker, b.Marker) })
@@ -57,7 +58,7 @@ func addState(row *probestate.Row, probe *local.ProbeChange) {
 	row.State, row.Message = probe.State, probe.Message
 	row.LastProbeTime, row.LastTransitionTime = metav1.Time{Time: probe.LastProbe}, metav1.Time{Time: probe.LastTransition}
 	if probe.Error != "" && row.Problem == nil {
-		row.Problem = &probestate.Problem{Reason: string(v1alpha1.ProbeCannotRun), Message: "probe cannot be run: " + probe.Error}
+		row.Problem = probestate.ProblemOf(diagnosis.OfError(v1alpha1.ContainerProbeError{Message: probe.Error}))
 	}
 }
 

@@ -31,12 +31,13 @@ func PodOf(pod *corev1.Pod, rows []probestate.Row) (Pod, bool) {
 	}
 	for i := range rows {
 		row := &rows[i]
+		notable := row.Problem != nil && row.Problem.Reason.Notable()
 		p.Probes = append(p.Probes, Probe{
 			Marker: row.Marker, Probe: row.Probe, Container: row.Container, State: row.State, Since: timeOf(row.LastTransitionTime),
-			Message: row.Message, Source: row.Source, Problem: row.Problem, Notable: isNotable(row.Problem), Marks: row.Marks,
+			Message: row.Message, Source: row.Source, Problem: row.Problem, Notable: notable, Marks: row.Marks,
 		})
 		p.State = worse(p.State, stateOf(row.State))
-		p.Problem = p.Problem || isNotable(row.Problem)
+		p.Problem = p.Problem || notable
 	}
 	return p, true
 }
@@ -87,20 +88,6 @@ func worse(a, b State) State {
 		}
 	}
 	return a
-}
-
-// isNotable reports whether somebody should look at the problem: not if a pod starts or ends, or if
-// only the user's permissions are the reason.
-func isNotable(problem *probestate.Problem) bool {
-	if problem == nil {
-		return false
-	}
-	switch problem.Reason {
-	case probestate.PodNotBound, probestate.PodNotInitialized, probestate.PodEnding, probestate.StateNotVisible:
-		return false
-	default:
-		return true
-	}
 }
 
 // WorkloadOf returns the controller of the pod, or nil. The ReplicaSet of a Deployment is shown as

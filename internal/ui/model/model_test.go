@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/ui/model"
@@ -29,7 +30,7 @@ const (
 	unknown   = v1alpha1.ProbeUnknown
 )
 
-func row(pod, marker string, state v1alpha1.ProbeState, reason string) probestate.Row {
+func row(pod, marker string, state v1alpha1.ProbeState, reason diagnosis.Reason) probestate.Row {
 	r := probestate.Row{Namespace: "ns", Pod: pod, UID: types.UID("uid-" + pod), Marker: marker, Probe: "p", Container: "main", State: state}
 	if reason != "" {
 		r.Problem = &probestate.Problem{Reason: reason, Message: "text"}
@@ -47,11 +48,11 @@ func TestStateOfPod(t *testing.T) {
 		"one has no state":   {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", "", "")}, model.None, false},
 		"unknown first":      {[]probestate.Row{row("a", "m", unknown, ""), row("a", "n", "", "")}, model.Unknown, false},
 		"failed last":        {[]probestate.Row{row("a", "m", unknown, ""), row("a", "n", failed, "")}, model.Failed, false},
-		"problem":            {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, probestate.NoPlan)}, model.Succeeded, true},
-		"starting":           {[]probestate.Row{row("a", "m", "", probestate.PodNotInitialized)}, model.None, false},
-		"not bound":          {[]probestate.Row{row("a", "m", "", probestate.PodNotBound)}, model.None, false},
-		"ending":             {[]probestate.Row{row("a", "m", failed, probestate.PodEnding)}, model.Failed, false},
-		"missing permission": {[]probestate.Row{row("a", "m", "", probestate.StateNotVisible)}, model.None, false},
+		"problem":            {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, diagnosis.NoPlan)}, model.Succeeded, true},
+		"starting":           {[]probestate.Row{row("a", "m", "", diagnosis.PodNotInitialized)}, model.None, false},
+		"not bound":          {[]probestate.Row{row("a", "m", "", diagnosis.PodNotBound)}, model.None, false},
+		"ending":             {[]probestate.Row{row("a", "m", failed, diagnosis.PodEnding)}, model.Failed, false},
+		"missing permission": {[]probestate.Row{row("a", "m", "", diagnosis.StateNotVisible)}, model.None, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, found := model.PodOf(builders.Pod("ns", "a").Build(), test.rows)
@@ -88,8 +89,8 @@ func TestWorkloadOf(t *testing.T) {
 func TestPodsAndCounts(t *testing.T) {
 	pods := []*corev1.Pod{builders.Pod("ns", "b").Build(), builders.Pod("ns", "a").Build(), builders.Pod("ns", "unselected").Build()}
 	rows := []probestate.Row{
-		row("a", "m", succeeded, ""), row("a", "m", failed, ""), row("a", "n", unknown, probestate.NoPlan),
-		row("b", "gone", failed, ""), row("b", "m", "", probestate.PodEnding),
+		row("a", "m", succeeded, ""), row("a", "m", failed, ""), row("a", "n", unknown, diagnosis.NoPlan),
+		row("b", "gone", failed, ""), row("b", "m", "", diagnosis.PodEnding),
 	}
 	found := model.PodsOf(pods, rows)
 	keys := make([]string, 0, len(found))

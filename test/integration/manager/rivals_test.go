@@ -41,7 +41,7 @@ func TestManyRivals(t *testing.T) {
 		}
 		return w.client.Create(ctx, b.Unsaved().Build())
 	})
-	w.condition("m149", v1alpha1.ConditionProbesResolved, "TooManyMarkers", "Its probes are not run, because more than 64 markers select the pod, "+
+	w.condition("m149", v1alpha1.ConditionProbesResolved, "TooManyMarkers", "All probes: more than 64 markers select the pod, "+
 		"and only the oldest count (10 of 10 matched pods, such as p0: z-first, m000, m001 and 61 more).")
 	npp, err := w.getPlan(t.Context(), node)
 	w.must(err)

@@ -1,0 +1,129 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"fmt"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+// String returns the finding with its detail, in lower case and without a period at the end.
+func (f *Finding) String() string {
+	if f.Detail == "" {
+		return f.clause()
+	}
+	return f.clause() + ": " + f.Detail
+}
+
+// clause returns the only wording of the finding. It does not name the probe, and does not change with
+// time, so that it can be compared.
+func (f *Finding) clause() string {
+	switch f.Reason {
+	case PodEnding:
+		if f.Phase != "" {
+			return fmt.Sprintf("pod has ended: its phase is %s", f.Phase)
+		}
+		return "pod is terminating"
+	case PodNotBound:
+		return "pod is not bound to a node"
+	case PodNotInitialized:
+		return "pod is not initialized"
+	case NoPlan:
+		return fmt.Sprintf("node %s has no NodePodProbe", f.Node)
+	case NoAddress:
+		return "pod has a network probe and no IP address, so it is not in the node's plan yet"
+	case NotPlanned:
+		return "the node's plan does not have the probe"
+	case Reason(plan.NodePlanFull):
+		return "the node's plan has no room for the probe: the markers of the namespace exceed its share"
+	case PlanOutdated:
+		return "the node's plan has an earlier version of the pod's probes"
+	case PlanNotRunning:
+		if f.Running == 0 {
+			return "no agent has reported that it runs the node's plan"
+		}
+		return fmt.Sprintf("the node's agent runs generation %d of the plan, which has generation %d now", f.Running, f.Planned)
+	default:
+		return f.ofResult()
+	}
+}
+
+// ofResult words the reasons that are about one probe.
+func (f *Finding) ofResult() string {
+	switch f.Reason {
+	case Reason(plan.ContainerNotFound):
+		return fmt.Sprintf("container %q not found", f.Container)
+	case Reason(plan.PortNotFound):
+		return fmt.Sprintf("container %q has no port %q", f.Container, f.Port)
+	case Reason(plan.TooManyMarkers):
+		return f.tooManyMarkers()
+	case Reason(plan.TimeoutTooLong):
+		return fmt.Sprintf("timeoutSeconds must be at most %d", v1alpha1.MaxTimeoutSeconds)
+	case Reason(plan.HandlerInvalid):
+		return "exactly one handler is required"
+	case Reason(serverless.ConditionTypeMissing):
+		return "podConditionType is required for pods on virtual nodes"
+	case Reason(serverless.ConditionTypeTaken):
+		return "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same"
+	case Reason(v1alpha1.ProbeNotEnded):
+		return "the runtime has not ended an earlier run"
+	case Reason(v1alpha1.ProbeWaitingForSlot):
+		return "waits for a slot of the node: too many probes of the pod, the namespace or the node are running"
+	case StateNotVisible:
+		return "only the report has the state, and the report could not be read"
+	case EarlierMarker:
+		return "the reported state is that of an earlier marker with the same name"
+	case NotProvided:
+		return fmt.Sprintf("the provider has not set the condition %s", f.Condition)
+	case NotStarted:
+		return fmt.Sprintf("container %q has not started", f.Container)
+	case InitialDelay:
+		return fmt.Sprintf("the first run is not due yet: initialDelaySeconds is %d", int(f.Delay.Seconds()))
+	case NoResult:
+		if f.Waiting {
+			return "no threshold has been reached yet"
+		}
+		return "no state has been reported, although one is due"
+	default:
+		return "cannot be run"
+	}
+}
+
+func (f *Finding) tooManyMarkers() string {
+	words := fmt.Sprintf("more than %d markers select the pod, and only the oldest count", plan.MaxMarkers)
+	if f.Counted == "" {
+		return words
+	}
+	return words + ": " + f.Counted
+}
+
+// ProblemText returns the sentence for a probe that cannot run in a pod, or for all probes of a marker
+// if the problem does not name one, without a period, without the pod and the marker, and without what
+// the agent reports. The reason may also be a v1alpha1.ProbeErrorReason.
+func ProblemText(p plan.Problem) string {
+	subject := "All probes"
+	if p.ID.Probe != "" {
+		subject = fmt.Sprintf("Probe %q", p.ID.Probe)
+	}
+	return fmt.Sprintf("%s: %s", subject, OfProblem(p).clause())
+}
+
+// ConflictText returns the sentence for a key that the pod has from the winner although the loser
+// declares it too, without a period.
+func ConflictText(c mark.Conflict) string {
+	return fmt.Sprintf("Probe %q: %s", c.Loser.Probe, Conflict(c))
+}
+
+// Conflict returns the wording of a conflict, without the probe that loses.
+func Conflict(c mark.Conflict) string {
+	return fmt.Sprintf("%s %q is set by probe %q of marker %q", c.Key.Kind, c.Key.Name, c.Winner.Probe, c.Winner.Marker)
+}
+
+// detail limits a text of a container, an agent or the kubelet.
+func detail(message string) string { return text.Truncate(message, maxDetailBytes) }
