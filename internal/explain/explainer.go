@@ -57,18 +57,6 @@ func (e *explainer) late(changed time.Time, title, text, next string, evidence .
 	e.add(step)
 }
 
-// found adds a finding: a Problem, or that the pod is waiting.
-func (e *explainer) found(title string, f *diagnosis.Finding, next string, evidence ...string) {
-	step := Step{Title: title, Verdict: Problem, Text: f.String(), Next: next, Evidence: evidence}
-	if f.Waiting {
-		step.Verdict = Waiting
-		if !f.Until.IsZero() {
-			step.Next = e.again()
-		}
-	}
-	e.add(step)
-}
-
 // unread adds an Unknown if the source could not be read.
 func (e *explainer) unread(source Source, title, what string) bool {
 	u, found := e.in.Unread[source]

@@ -92,7 +92,7 @@ func (e *explainer) plan() {
 	}
 	for _, p := range e.view.Plan.Probes {
 		if f := e.findings.Plan(p); f != nil {
-			e.unplanned(title, p, f)
+			e.explain(title, p, f)
 			return
 		}
 	}
@@ -108,32 +108,11 @@ func (e *explainer) plan() {
 	}
 }
 
-// unplanned adds the step about a probe that the agent does not run as the manager requires.
-func (e *explainer) unplanned(title string, p plan.PlannedProbe, f *diagnosis.Finding) {
-	next := e.managerLogs()
-	var evidence []string
-	switch f.Reason {
-	case diagnosis.NoAddress:
-		next = e.kubectl("describe pod %s", e.in.Pod.Name)
-	case diagnosis.Reason(plan.NodePlanFull):
-		next = e.kubectl("describe podprobemarker %s", p.ID.Marker)
-	case diagnosis.PlanOutdated, diagnosis.NotPlanned:
-		if entry, want := diagnosis.Entry(e.in.Plan, e.in.Pod), e.want(); entry != nil && want != nil {
-			evidence = planDifferences(entry, want)
-		}
-	case diagnosis.PlanNotRunning:
-		next = e.agentLogs()
-		if f.Waiting && e.allReported() {
-			// The plan changes with every pod of the node.
-			e.add(Step{Title: title, Verdict: Info, Text: f.String()})
-			return
-		}
-	}
-	e.found(title, f, next, evidence...)
-}
-
-// planDifferences describes how the entry of the pod differs from what it should be.
+// planDifferences describes how the entry of the pod differs from what it should be. Both may be nil.
 func planDifferences(entry, want *v1alpha1.PodProbe) []string {
+	if entry == nil || want == nil {
+		return nil
+	}
 	var lines []string
 	for _, p := range want.Probes {
 		i := slices.IndexFunc(entry.Probes, func(c v1alpha1.ContainerProbe) bool { return c.Name == p.Name })

@@ -41,7 +41,7 @@ func (e *explainer) pod() bool {
 		}
 		evidence = append(evidence, "such pods are not probed, and keep the marks that they have")
 	}
-	e.found(title, e.waiting, e.kubectl("describe pod %s", pod.Name), evidence...)
+	e.problem(title, e.waiting.String(), e.kubectl("describe pod %s", pod.Name), evidence...)
 	return true
 }
 
@@ -116,7 +116,7 @@ func (e *explainer) probes() {
 	}
 	for _, p := range e.view.Plan.Unplanned(e.in.Pod) {
 		if e.shown(p.ID.Marker) {
-			e.found("Probe "+p.ID.String(), diagnosis.OfProblem(p), e.remedy(p), e.about(p)...)
+			e.problem("Probe "+p.ID.String(), diagnosis.OfProblem(p).String(), e.remedy(p), e.about(p)...)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (e *explainer) report() {
 func (e *explainer) reported(p plan.PlannedProbe) {
 	title := "Report of " + p.ID.String()
 	if f := e.findings.Report(p); f != nil {
-		e.unreported(title, p, f)
+		e.explain(title, p, f)
 		return
 	}
 	state, known := e.view.Report.State(p)
@@ -64,17 +64,11 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 		step.Next = e.again()
 	case v1alpha1.ProbeFailed:
 		step.Verdict, step.Next = Info, e.try(p)
-		if timedOut(state.Message) {
+		if diagnosis.TimedOut(state.Message) {
 			step.Evidence = append(step.Evidence, fmt.Sprintf("timeoutSeconds is %d: raise it, or make the probe cheaper", p.Plan.Probe.TimeoutSeconds))
 		}
 	}
 	e.add(step)
-}
-
-// timedOut reports whether the message is that of a probe that exceeded its timeout, with any
-// handler.
-func timedOut(message string) bool {
-	return strings.HasPrefix(message, "timed out after ") || strings.Contains(message, "deadline exceeded") || strings.Contains(message, "i/o timeout")
 }
 
 // try returns the command that runs the probe as well as kubectl can.
@@ -95,32 +89,43 @@ func (e *explainer) try(p plan.PlannedProbe) string {
 	}
 }
 
-// unreported adds the step about a probe that has no current state.
-func (e *explainer) unreported(title string, p plan.PlannedProbe, f *diagnosis.Finding) {
-	next := e.agentLogs()
-	var evidence []string
+// explain adds the step about a finding, with the evidence and the next command.
+func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Finding) {
+	step := Step{Title: title, Verdict: Problem, Text: f.String(), Next: e.agentLogs()}
+	if f.Waiting {
+		step.Verdict = Waiting
+	}
 	switch f.Reason {
-	case diagnosis.Reason(v1alpha1.ProbeCannotRun):
-		next = e.try(p)
-		fallthrough
-	case diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeWaitingForSlot):
-		evidence = append(evidence, "a probe without a result does not change the marks")
-	case diagnosis.NotProvided, diagnosis.NotStarted:
-		next = e.kubectl("describe pod %s", e.in.Pod.Name)
+	case diagnosis.NoAddress, diagnosis.NotProvided, diagnosis.NotStarted:
+		step.Next = e.kubectl("describe pod %s", e.in.Pod.Name)
+	case diagnosis.Reason(plan.NodePlanFull):
+		step.Next = e.kubectl("describe podprobemarker %s", p.ID.Marker)
+	case diagnosis.NoPlan, diagnosis.NotPlanned, diagnosis.PlanOutdated:
+		step.Next, step.Evidence = e.managerLogs(), planDifferences(diagnosis.Entry(e.in.Plan, e.in.Pod), e.want())
+	case diagnosis.PlanNotRunning:
+		if f.Waiting && e.allReported() {
+			// The plan changes with every pod of the node.
+			step.Verdict, step.Next, f.Until = Info, "", time.Time{}
+		}
+	case diagnosis.Reason(v1alpha1.ProbeCannotRun), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeWaitingForSlot):
+		step.Evidence = []string{"a probe without a result does not change the marks"}
+		if f.Reason == diagnosis.Reason(v1alpha1.ProbeCannotRun) {
+			step.Next = e.try(p)
+		}
 	case diagnosis.StateNotVisible:
-		e.add(Step{Title: title, Verdict: Unknown, Text: f.String(), Evidence: e.lastEvents(p)})
-		return
-	case diagnosis.InitialDelay:
-		evidence = append(evidence, fmt.Sprintf("the first run is in %s", f.Due.Sub(e.in.Now).Round(time.Second)))
+		step.Verdict, step.Next, step.Evidence = Unknown, "", e.lastEvents(p)
 	case diagnosis.NoResult:
 		policy := streak.PolicyOf(&p.Plan.Probe.Probe)
-		evidence = append(evidence, fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s",
-			policy.SuccessThreshold, policy.FailureThreshold, policy.Period))
+		step.Evidence = []string{fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s, %s after the start",
+			policy.SuccessThreshold, policy.FailureThreshold, policy.Period, policy.InitialDelay)}
 		if !f.Waiting {
-			evidence = append(evidence, "it was due "+e.age(f.Due)+" ago")
+			step.Evidence = append(step.Evidence, "it was due "+e.age(f.Due)+" ago")
 		}
 	}
-	e.found(title, f, next, evidence...)
+	if !f.Until.IsZero() {
+		step.Next = e.again()
+	}
+	e.add(step)
 }
 
 // lastEvents returns the last event about each result of the probe, if the report cannot be read.

@@ -165,8 +165,8 @@ func reportSetups() map[string]setup {
 				replan(t, in)
 				started(in, 20*time.Second)
 			},
-			conclusion: "Waiting: Report of worker#busy: the first run is not due yet: initialDelaySeconds is 60", next: again,
-			evidence: []string{"the first run is in 40s"},
+			conclusion: "Waiting: Report of worker#busy: no threshold has been reached yet", next: again,
+			evidence: []string{"one run every 10s, 1m0s after the start"},
 		},
 		"threshold pending": {
 			change:     func(_ *testing.T, in *explain.Input) { started(in, 20*time.Second) },

@@ -53,11 +53,6 @@ func (b badness) compare(other badness) int {
 	)
 }
 
-// timedOut begins the message of an exec probe that timed out, or is part of that of a network probe.
-func timedOut(message string) bool {
-	return strings.Contains(message, "timed out") || strings.Contains(message, "deadline exceeded") || strings.Contains(message, "i/o timeout")
-}
-
 // badnessOf returns how bad the state of the row is.
 func badnessOf(row *probestate.Row, perHour float64) badness {
 	b := badness{perHour: perHour}
@@ -65,7 +60,7 @@ func badnessOf(row *probestate.Row, perHour float64) badness {
 	switch {
 	case row.Problem != nil && row.Problem.Reason == diagnosis.PodEnding:
 		// The probes of a pod that has ended do not run by design.
-	case row.Problem != nil && slices.Contains(slow, row.Problem.Reason), row.State == v1alpha1.ProbeFailed && timedOut(row.Message):
+	case row.Problem != nil && slices.Contains(slow, row.Problem.Reason), row.State == v1alpha1.ProbeFailed && diagnosis.TimedOut(row.Message):
 		b.slow = 1
 	case row.Problem != nil || row.State == "":
 		b.notRun = 1

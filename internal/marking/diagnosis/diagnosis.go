@@ -62,8 +62,6 @@ const (
 	NotProvided Reason = "NotProvided"
 	// NotStarted means that the container has never run.
 	NotStarted Reason = "ContainerNotStarted"
-	// InitialDelay means that the first run of the probe is not due.
-	InitialDelay Reason = "InitialDelay"
 	// NoResult means that the probe has no state, although its container runs or may run.
 	NoResult Reason = "NoResult"
 )
@@ -101,9 +99,7 @@ type Finding struct {
 	Condition string
 	// Planned is the generation of the plan, and Running the one that the agent runs, or 0.
 	Planned, Running int64
-	// Delay is the initial delay of the probe.
-	Delay time.Duration
-	// Due is when the first run of the probe, or its first state, is due.
+	// Due is when the first state of the probe is due.
 	Due time.Time
 	// Detail is what an agent, a local run or the kubelet reports about it. It is valid UTF-8 of at
 	// most 256 bytes.

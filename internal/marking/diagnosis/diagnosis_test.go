@@ -226,7 +226,7 @@ func TestProbe(t *testing.T) {
 		"no status":               {all(unreported, func(s *setup) { s.pod.Status.ContainerStatuses = nil }), `ContainerNotStarted: container "main" has not started`},
 
 		"initial delay": {all(runningFor(20*time.Second), func(s *setup) { s.marker.Spec.Probes[0].Probe.InitialDelaySeconds = 60 }),
-			"InitialDelay until +40s: the first run is not due yet: initialDelaySeconds is 60"},
+			"NoResult until +1m41s: no threshold has been reached yet"},
 		// The longer threshold is three failures in 30 s, plus a timeout of 1 s.
 		"no threshold":                         {runningFor(20 * time.Second), "NoResult until +41s: no threshold has been reached yet"},
 		"overdue":                              {runningFor(61 * time.Second), "NoResult: no state has been reported, although one is due"},

@@ -93,11 +93,7 @@ func (d *Pod) pending(p plan.PlannedProbe) *Finding {
 	if !d.in.Statuses {
 		start = start.Add(Startup + policy.InitialDelay)
 	} else if status := d.status(p.Plan.ContainerName); status != nil && status.State.Running != nil {
-		first := status.State.Running.StartedAt.Add(policy.InitialDelay)
-		if first.After(d.in.Now) {
-			return &Finding{Reason: InitialDelay, Waiting: true, Until: first, Delay: policy.InitialDelay, Due: first}
-		}
-		if first.After(start) {
+		if first := status.State.Running.StartedAt.Add(policy.InitialDelay); first.After(start) {
 			start = first
 		}
 	}

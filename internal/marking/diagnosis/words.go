@@ -5,6 +5,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/mark"
@@ -83,8 +84,6 @@ func (f *Finding) ofResult() string {
 		return fmt.Sprintf("the provider has not set the condition %s", f.Condition)
 	case NotStarted:
 		return fmt.Sprintf("container %q has not started", f.Container)
-	case InitialDelay:
-		return fmt.Sprintf("the first run is not due yet: initialDelaySeconds is %d", int(f.Delay.Seconds()))
 	case NoResult:
 		if f.Waiting {
 			return "no threshold has been reached yet"
@@ -127,3 +126,9 @@ func Conflict(c mark.Conflict) string {
 
 // detail limits a text of a container, an agent or the kubelet.
 func detail(message string) string { return text.Truncate(message, maxDetailBytes) }
+
+// TimedOut reports whether the message of a state is that of a probe that exceeded its timeout, with any
+// handler.
+func TimedOut(message string) bool {
+	return strings.HasPrefix(message, "timed out after ") || strings.Contains(message, "deadline exceeded") || strings.Contains(message, "i/o timeout")
+}
