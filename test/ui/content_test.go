@@ -99,7 +99,7 @@ func TestProblems(t *testing.T) {
 	s, p := show(t, sample(), "")
 	equal(p, problems, []string{
 		"InvalidMarker games/lobby spec.probes[0].markerPolicy[0].labels: an empty key is not allowed",
-		`CannotRun shop/checkout 2 pods cannot be run: exec: "/opt/drained": no such file or directory`,
+		`CannotRun shop/checkout 2 pods probe cannot be run: exec: "/opt/drained": no such file or directory`,
 		"NoPlan shop/checkout 1 pod node node-9 has no NodePodProbe",
 	})
 	p.click("#problems li:nth-child(2) a")

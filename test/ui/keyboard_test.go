@@ -17,7 +17,7 @@ func TestTabOrder(t *testing.T) {
 	want := []string{
 		"Skip to the pods", "namespace", "language", "theme", "help-button",
 		"InvalidMarker games/lobby spec.probes[0].markerPolicy[0].labels: an empty key is not allowed",
-		`CannotRun shop/checkout 2 pods cannot be run: exec: "/opt/drained": no such file or directory`,
+		`CannotRun shop/checkout 2 pods probe cannot be run: exec: "/opt/drained": no such file or directory`,
 		"NoPlan shop/checkout 1 pod node node-9 has no NodePodProbe",
 		"games/lobby", "shop/checkout", "games/game-server", "shop/database-role",
 		"filter", "Failed 7", "Unknown 2", "No state 2", "Succeeded 30", "group", "cells",

@@ -52,7 +52,7 @@ func TestPanel(t *testing.T) {
 	equal(p, focused, "pods")
 
 	p.open(s.url("?pod=shop/checkout-7d5c9f7d4b-xe2k3"))
-	equal(p, "document.querySelector('.panel .trouble').innerText", `CannotRun cannot be run: exec: "/opt/drained": no such file or directory`)
+	equal(p, "document.querySelector('.panel .trouble').innerText", `CannotRun probe cannot be run: exec: "/opt/drained": no such file or directory`)
 	p.open(s.url("?pod=shop/gone"))
 	equal(p, gone, "The pod no longer exists.")
 }

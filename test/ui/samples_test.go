@@ -123,7 +123,7 @@ func sample() *world {
 		switch i {
 		case 3, 9:
 			row = troubled(probe("checkout", "drained", failed, 9*time.Minute, ""), diagnosis.Reason(v1alpha1.ProbeCannotRun),
-				`cannot be run: exec: "/opt/drained": no such file or directory`)
+				`probe cannot be run: exec: "/opt/drained": no such file or directory`)
 		case 6:
 			row = probe("checkout", "drained", failed, 3*time.Minute, "12 orders are open")
 		case 12:

@@ -26,7 +26,7 @@ func TestLanguages(t *testing.T) {
 	// What is left in English are names and messages of the cluster, and terms of Kubernetes.
 	english := regexp.MustCompile(`[A-Za-z]{3,}`)
 	cluster := regexp.MustCompile(`shop|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
-		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
+		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|probe cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
 		`example.com/Drained=True|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
 	texts := value[[]string](p, `(() => {
 		const found = [document.title];
