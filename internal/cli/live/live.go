@@ -123,7 +123,6 @@ func (w *Watch) Update() ([]Change, probestate.States) {
 	for _, pod := range snapshot.Pods {
 		pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	}
-	snapshot.Now = time.Now()
 	states := probestate.Of(snapshot.Input)
 	if waiting := states.Waiting; len(waiting) > 0 {
 		time.AfterFunc(states.Again.Sub(snapshot.Now), func() { w.objects.recheck(waiting) })

@@ -6,6 +6,7 @@ package live
 import (
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,6 +117,7 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 	defer o.mu.Unlock()
 	snapshot = &cluster.Snapshot{Input: probestate.Input{
 		Options: o.options,
+		Now:     time.Now(),
 		Nodes:   map[string]*metav1.PartialObjectMetadata{},
 		Plans:   map[string]*v1alpha1.NodePodProbe{},
 		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -21,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -262,6 +265,30 @@ func keyed(rows []probestate.Row) map[string]probestate.Row {
 
 func keyOf(row *probestate.Row) string {
 	return row.Namespace + "/" + row.Pod + "/" + row.Marker + "/" + row.Probe + "/" + row.Container
+}
+
+// A problem that depends on the time is a change, although no object changes.
+func TestUpdateWhenTimePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watch{objects: newObjects(cluster.Query{}), rows: table{}}
+		pod := builders.Pod("games", "game-0").Label("app", "game").Node("n1").Build()
+		pod.CreationTimestamp = metav1.Now()
+		if err := w.objects.pods.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.objects.markers.Add(builders.Marker("games", "game").Probe(builders.Probe("idle")).Build()); err != nil {
+			t.Fatal(err)
+		}
+		<-w.Changed()
+		if changes, _ := w.Update(); len(changes) != 1 || changes[0].New.Problem != nil {
+			t.Fatalf("first changes: %+v, want one row without a problem", changes)
+		}
+		start := time.Now()
+		<-w.Changed()
+		if changes, _ := w.Update(); len(changes) != 1 || changes[0].New.Problem == nil || time.Since(start) != diagnosis.Settle {
+			t.Errorf("changes after %s: %+v, want one row with a problem after %s", time.Since(start), changes, diagnosis.Settle)
+		}
+	})
 }
 
 // Plans and reports keep only the pods of the namespace.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/ui"
 	"github.com/seamark-dev/seamark/internal/ui/clustersource"
@@ -101,6 +103,7 @@ func (i *informer) remove(t *testing.T, object client.Object) {
 type world struct {
 	pods, markers, nodes, plans, reports *informer
 	source                               *clustersource.Source
+	now                                  func() time.Time
 }
 
 func report(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
@@ -121,12 +124,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		pods: newInformer(t, gather.PodIndexers()), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
-		reports: newInformer(t, gather.SliceIndexers()),
+		reports: newInformer(t, gather.SliceIndexers()), now: func() time.Time { return time.Unix(10_000, 0) },
 	}
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
-	}, view.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return time.Unix(10_000, 0) })
+	}, view.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +242,31 @@ func sorted(list string) []string {
 	parts := strings.Split(list, ", ")
 	slices.Sort(parts)
 	return parts
+}
+
+// A pod that has no plan yet is shown with a problem when the manager has had the time to write one,
+// although no object changes.
+func TestNextWhenTimePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = time.Now
+		pod := testPod("shop", "a", "n1")
+		pod.CreationTimestamp = metav1.Now()
+		w.pods.set(t, pod)
+		w.pods.remove(t, testPod("shop", "b", "n2"))
+		w.reports.set(t, report("n1", pod, v1alpha1.ProbeFailed))
+		v := open(t, w.source, ui.Scope{Namespace: "shop", Full: true})
+		start := time.Now()
+		for _, want := range []struct {
+			problem bool
+			after   time.Duration
+		}{{false, 0}, {true, diagnosis.Settle}} {
+			change, err := v.Next(t.Context())
+			if err != nil || len(change.Pods) != 1 || change.Pods[0].Problem != want.problem || time.Since(start) != want.after {
+				t.Fatalf("after %s: %+v, %v, want problem %t after %s", time.Since(start), change.Pods, err, want.problem, want.after)
+			}
+		}
+	})
 }
 
 func TestNextEnds(t *testing.T) {
