@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/check"
 )
@@ -232,6 +233,23 @@ func TestProblems(t *testing.T) {
 				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeCannotRun}}
 			},
 			"warning reports: probes have no current result: CannotRun (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
+		},
+		"error in the report of another node": {
+			func(_ *testing.T, f *check.Facts) {
+				f.Reports.Value[0].Pods = append(f.Reports.Value[0].Pods, seamarkv1alpha1.PodReport{
+					Namespace: "game", Name: "p-2", UID: "2", Errors: []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeCannotRun}},
+				})
+			},
+			"",
+		},
+		"agent of OpenKruise": {
+			func(_ *testing.T, f *check.Facts) {
+				f.Plans.Value[0].Status = v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+					UID: "1", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#idle"}},
+				}}}
+				f.Reports.Value = f.Reports.Value[1:]
+			},
+			"",
 		},
 		"error of a pod that is not planned any more": {
 			func(_ *testing.T, f *check.Facts) {
