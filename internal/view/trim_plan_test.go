@@ -66,3 +66,18 @@ func TestTrimmedPlansShareEqualProbes(t *testing.T) {
 		t.Error("different probes are shared")
 	}
 }
+
+// Who reads a trimmed plan still knows since when the agent must run it. Writes of the status do not
+// count.
+func TestTrimmedPlanKeepsLastEdit(t *testing.T) {
+	at := func(seconds int64) *metav1.Time { return new(metav1.Unix(seconds, 0)) }
+	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: *at(1), ManagedFields: []metav1.ManagedFieldsEntry{{Time: at(3)}, {Time: at(2)}, {Time: at(4), Subresource: "status"}, {}},
+	}}
+	trimmer := view.NewPlanTrimmer()
+	for _, plan := range []*v1alpha1.NodePodProbe{npp, trimmer.Trim(npp), trimmer.Trim(trimmer.Trim(npp))} {
+		if got := view.Edited(plan); !got.Equal(at(3).Time) {
+			t.Errorf("last edit %s, want %s", got, at(3))
+		}
+	}
+}
