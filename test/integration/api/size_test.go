@@ -95,7 +95,7 @@ func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
 			}
 		}
 	}
-	decision := report.Decide(now, plan, report.Ledger{}, states)
+	decision := report.Decide(now, plan, report.Ledger{}, states, nil)
 	ledger := decision.Ledger
 	for _, w := range decision.Writes {
 		ledger = ledger.Wrote(now, w)
