@@ -44,7 +44,7 @@ func attacks(t *testing.T) map[string]attack {
 		"nine redirects":            {target: web("http"), reply: redirects(lines(8<<10 - 100))},
 		"nine long redirects":       {target: web("http"), reply: redirects("")},
 		"header with HTTP/2":        {target: web("http2"), reply: speak(settings, headers(1<<10))},
-		"body with HTTP/2":          {target: web("http2"), reply: speak(settings, headers(1<<10), bytes.Repeat(frame(0, 0, 1, []byte("x")), 10<<10-1))},
+		"body with HTTP/2":          {target: web("http2"), reply: speak(settings, headers(1<<10), frame(0, 0, 1, make([]byte, 10<<10-1)))},
 		"gRPC, no answer":           {target: health(false), reply: say("")},
 		"gRPC header":               {target: health(false), reply: speak(settings, headers(1<<10))},
 		"gRPC, 60,000 small frames": {target: health(false), reply: speak(settings, bytes.Repeat(frame(0, 0, 1, []byte{0}), 60_000)), refused: true},
@@ -195,8 +195,7 @@ func secure(t *testing.T, names, padding int, reply string) func(net.Conn) bool 
 		if server.Handshake() != nil {
 			return false
 		}
-		_, err := io.WriteString(server, reply)
-		return err == nil
+		return say(reply)(server)
 	}
 }
 

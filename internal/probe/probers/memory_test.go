@@ -25,7 +25,9 @@ const maxHeldBytes = 128 << 20
 // TestHostileServersBoundMemory lets servers answer with what costs a client the most memory, and
 // then stall. More probes are due than there are slots.
 func TestHostileServersBoundMemory(t *testing.T) {
-	for name, attack := range attacks(t) {
+	all := attacks(t)
+	before := heldBytes()
+	for name, attack := range all {
 		t.Run(name, func(t *testing.T) {
 			w := newWire()
 			address := probetest.Serve(t, func(conn net.Conn) {
@@ -37,7 +39,6 @@ func TestHostileServersBoundMemory(t *testing.T) {
 			target.Timeout = time.Minute
 			gate := slots.New(NetworkSlots, nil)
 			set := newSet(w, nil, gate, "test")
-			before := heldBytes()
 			ctx, cancel := context.WithCancel(t.Context())
 			var runs sync.WaitGroup
 			const due = NetworkSlots * 5 / 4
@@ -141,7 +142,7 @@ func (w *wire) serve(conn net.Conn, reply func(net.Conn) (stall bool)) bool {
 // settle waits until the slots are taken by probes that hang, or all due probes have ended.
 func (w *wire) settle(t *testing.T, slots, due int) {
 	t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		w.mu.Lock()
