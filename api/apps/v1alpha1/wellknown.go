@@ -53,7 +53,7 @@ const (
 	EventReasonProbeError = "KruiseProbeError"
 
 	// EventReasonMarksLimited is the reason of the pod event that reports that the writes of
-	// marks to the pod are limited, because they change again after each write.
+	// marks to the pod are limited, because they change too often.
 	EventReasonMarksLimited = "MarksLimited"
 
 	// EventSourceComponent is the source component of pod events.
