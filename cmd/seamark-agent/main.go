@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	stdlog "log"
 	"net"
 	"os"
 
@@ -45,6 +46,8 @@ func newCommand() *cobra.Command {
 func run(ctx context.Context, program command.Program, line *config.Agent, c *v1alpha1.AgentConfiguration) error {
 	adapt := adaptProcessors()
 	log := logging.New(os.Stderr, c.Logging).WithValues("node", line.NodeName)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(logging.Standard(log))
 	cfg, err := program.Start(log, line.Kubeconfig, c)
 	if err != nil {
 		return err

@@ -147,10 +147,10 @@ func TestRow(t *testing.T) {
 		"container missing": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Container("web"))
 		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *probestate.Row) { r.Container = "web" })},
-		"pod unbound":                {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
-		"pod terminating":            {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
-		"no NodePodProbe":            {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
-		"not planned":                {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "the node's plan does not have the probe"))},
+		"pod unbound":     {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestate.Row) { r.Node = "" })},
+		"pod terminating": {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, probestate.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
+		"no NodePodProbe": {func(i *input) { i.change = func(in *probestate.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
+		"not planned":     {func(i *input) { i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "the node's plan does not have the probe"))},
 		"not planned, states dropped": {func(i *input) {
 			ownCondition(i)
 			i.change = func(in *probestate.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }

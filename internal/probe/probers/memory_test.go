@@ -147,7 +147,8 @@ func (w *wire) settle(t *testing.T, slots, due int) {
 	for {
 		w.mu.Lock()
 		ended, hung := w.ended, w.hung
-		settled := ended == due || hung == slots && w.quiet()
+		// On a slow machine, a client may give up a handshake that hangs. Another probe then takes its slot.
+		settled := ended == due || hung-ended == slots && w.quiet()
 		w.mu.Unlock()
 		if settled {
 			return
