@@ -19,7 +19,9 @@ const (
 	eventBurst = 25
 	eventQPS   = 0.1
 
-	// seriesPause ends a series: the next event has an object of its own.
+	// maxObjects is the number of objects of a series. Later events are in the last one. A pause ends
+	// the series.
+	maxObjects  = 10
 	seriesPause = 10 * time.Minute
 
 	// maxSeries is the maximum number of series, enough for all probes of the largest plan. The one
@@ -27,9 +29,8 @@ const (
 	maxSeries = 8192
 )
 
-// correlator combines the events of a series into one object and limits their writes. A probe has at
-// most six objects per hour and reason, whatever its messages are. It replaces client-go's
-// EventCorrelator, which links the schemas of all APIs of Kubernetes into the agent: several MiB on
+// correlator combines the events of a series into few objects, whatever their messages are, and limits
+// their writes. It replaces client-go's EventCorrelator, which links the schemas of all APIs of Kubernetes into the agent: several MiB on
 // every node. It is not safe for concurrent use.
 type correlator struct {
 	// series has a *series by seriesKey.
@@ -39,9 +40,10 @@ type correlator struct {
 // series are the events of a probe with the same reason, without a pause.
 type series struct {
 	limit *rate.Limiter
-	// name is that of the object, first and newest are the times of its events, and count is their
-	// number.
-	name          string
+	// objects is the number of objects. name and message are those of the last one, first and newest
+	// the times of its events, and count is their number.
+	objects       int
+	name, message string
 	first, newest time.Time
 	count         int32
 }
@@ -55,8 +57,9 @@ func seriesKey(event *corev1.Event) string {
 	return strings.Join([]string{string(event.InvolvedObject.UID), event.InvolvedObject.FieldPath, probe, event.Reason}, " ")
 }
 
-// correlate turns the event into the one to write at now. It has the newest message, and a count
-// above 1 if its object was written before. It returns false if the limit of the probe is exceeded.
+// correlate turns the event into the one to write at now. It has a count above 1 if its object was
+// written before: with the same message, or as the last object of the series. It returns false if the
+// limit of the probe is exceeded.
 func (c *correlator) correlate(now time.Time, event *corev1.Event) bool {
 	key := seriesKey(event)
 	s := &series{limit: rate.NewLimiter(eventQPS, eventBurst)}
@@ -65,8 +68,12 @@ func (c *correlator) correlate(now time.Time, event *corev1.Event) bool {
 	} else {
 		c.series.Add(key, s)
 	}
-	if s.count == 0 || now.Sub(s.newest) > seriesPause {
-		s.name, s.first, s.count = event.Name, event.FirstTimestamp.Time, 0
+	if now.Sub(s.newest) > seriesPause {
+		s.objects = 0
+	}
+	if s.objects == 0 || s.objects < maxObjects && s.message != event.Message {
+		s.objects++
+		s.name, s.message, s.first, s.count = event.Name, event.Message, event.FirstTimestamp.Time, 0
 	}
 	s.newest = now
 	s.count++

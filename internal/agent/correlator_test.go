@@ -21,13 +21,15 @@ func TestCorrelator(t *testing.T) {
 		message string
 		want    string
 	}
+	// storm returns events with different messages: ten objects, of which the last one is repeated.
 	storm := func() (steps []step) {
-		for n := range 20 {
-			message, verb := fmt.Sprintf("m#p: %d", n), "repeats "
-			if n == 0 {
-				verb = "own "
+		for n := range 30 {
+			message := fmt.Sprintf("m#p: %d", n)
+			want := "own " + message + " x1"
+			if n >= 10 {
+				want = fmt.Sprint("repeats ", message, " x", n-8)
 			}
-			steps = append(steps, step{time.Second, message, fmt.Sprint(verb, message, " x", n+1)})
+			steps = append(steps, step{time.Minute, message, want})
 		}
 		return steps
 	}
@@ -45,8 +47,9 @@ func TestCorrelator(t *testing.T) {
 		"a pause": {
 			{0, "m#p: a", "own m#p: a x1"},
 			{11 * time.Minute, "m#p: a", "own m#p: a x1"},
-			{time.Minute, "m#p: b", "repeats m#p: b x2"},
+			{time.Minute, "m#p: b", "own m#p: b x1"},
 		},
+		"a pause after a storm": append(storm(), step{11 * time.Minute, "m#p: a", "own m#p: a x1"}, step{0, "m#p: b", "own m#p: b x1"}),
 	}
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
