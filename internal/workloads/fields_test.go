@@ -29,8 +29,8 @@ func keptFields() []string {
 // in the template, in pods that they create, or in objects of their own.
 func otherFields() []string {
 	// Lifecycle and Priority are fields of sets, Message and Reason of conditions,
-	// TopologySpreadConstraints of the template. VolumeSource is written.
-	return strings.Fields(`Lifecycle Priority Message Reason TopologySpreadConstraints VolumeSource`)
+	// TopologySpreadConstraints and ImagePullPolicy of the template. VolumeSource is written.
+	return strings.Fields(`ImagePullPolicy Lifecycle Priority Message Reason TopologySpreadConstraints VolumeSource`)
 }
 
 // TestPlannersReadOnlyKeptFields looks for names of dropped fields in the code of the planners: the

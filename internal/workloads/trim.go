@@ -106,11 +106,11 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return kept
 }
 
-// trimEnvironment keeps the variables that are read from the pod's labels and annotations.
+// trimEnvironment keeps the variables that are read from the pod's labels, annotations and resources.
 func trimEnvironment(variables []corev1.EnvVar) []corev1.EnvVar {
 	var kept []corev1.EnvVar
 	for i := range variables {
-		if from := variables[i].ValueFrom; from != nil && from.FieldRef != nil {
+		if from := variables[i].ValueFrom; from != nil && (from.FieldRef != nil || from.ResourceFieldRef != nil) {
 			kept = append(kept, variables[i])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -65,10 +66,22 @@ func TestTrimmedPodsOfUpdates(t *testing.T) {
 			}
 		})
 	}
-	from := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"mode": "old"}}, Spec: updatedPod("", "").Spec}
-	to := from.DeepCopy()
-	to.Labels["mode"] = "new"
-	if change, why := inplace.Decide(trimPod(nil)(updatedPod("", "")), from, to); change != nil {
-		t.Errorf("a variable reads the changed label: got a change in place, reason %q", why)
+	for what, change := range map[string]func(*corev1.PodTemplateSpec){
+		"label": func(p *corev1.PodTemplateSpec) { p.Labels["mode"] = "new" },
+		"resource": func(p *corev1.PodTemplateSpec) {
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		},
+	} {
+		pod := updatedPod("", "")
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
+		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{
+			Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}},
+		})
+		from := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"mode": "old"}}, Spec: pod.Spec}
+		to := from.DeepCopy()
+		change(to)
+		if change, why := inplace.Between(from, to).Decide(trimPod(nil)(pod)); change != nil {
+			t.Errorf("a variable reads the changed %s: got a change in place, reason %q", what, why)
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/inplace"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -86,6 +87,8 @@ type planner struct {
 	selector  labels.Selector
 	revisions revision.Result
 	templates map[string]*corev1.PodTemplateSpec
+	// differences are those of the templates of old revisions to that of the set, by name of the revision.
+	differences map[string]*inplace.Difference
 
 	// members are the active pods of the set. The set neither counts nor changes other pods.
 	members []*member
@@ -101,7 +104,7 @@ type planner struct {
 // Plan returns the next step of the set. An error means that the set is invalid in a way that its CRD
 // does not reject, or that a revision cannot be decoded.
 func Plan(in Input) (Output, error) {
-	p := &planner{Input: in}
+	p := &planner{Input: in, differences: make(map[string]*inplace.Difference)}
 	p.out.Status = *in.Set.Status.DeepCopy()
 	var err error
 	if p.selector, err = metav1.LabelSelectorAsSelector(in.Set.Spec.Selector); err != nil {

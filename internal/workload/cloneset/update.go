@@ -165,11 +165,16 @@ func (p *planner) decide(m *member) (*inplace.Change, string, error) {
 		return nil, fmt.Sprintf("revision %q of the pod does not exist",
 			m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]), nil
 	}
-	from, err := p.template(old)
-	if err != nil {
-		return nil, "", err
+	difference := p.differences[old.Name]
+	if difference == nil {
+		from, err := p.template(old)
+		if err != nil {
+			return nil, "", err
+		}
+		difference = inplace.Between(from, &p.Set.Spec.Template)
+		p.differences[old.Name] = difference
 	}
-	change, why := inplace.Decide(m.pod, from, &p.Set.Spec.Template)
+	change, why := difference.Decide(m.pod)
 	return change, why, nil
 }
 

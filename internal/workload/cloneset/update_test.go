@@ -16,6 +16,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
 // hooked adds an inPlaceUpdate hook that holds pods with the label match, and updates in place.
@@ -223,6 +225,13 @@ func BenchmarkPlan(b *testing.B) {
 				return f.ofRevision([]*appsv1.ControllerRevision{f.old, f.new}[i%2])
 			},
 		},
+		"in place only, impossible": {
+			change: func(set *v1alpha1.CloneSet) {
+				set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+				set.Spec.Template.Spec.HostNetwork = true
+			},
+			pods: func(f *fixture, _ int) func(*corev1.Pod) { return f.ofRevision(f.old) },
+		},
 		"recreate": {
 			change: unavailable(number(30)),
 			pods: func(f *fixture, i int) func(*corev1.Pod) {
@@ -246,6 +255,35 @@ func BenchmarkPlan(b *testing.B) {
 			for b.Loop() {
 				f.plan(b)
 			}
+		})
+	}
+}
+
+// A client that writes its whole template removes the defaults that OpenKruise's webhook stored.
+func TestDefaultsOfTheTemplateChangeNoPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		strategy func(*v1alpha1.CloneSet)
+		image    string
+		want     []string
+	}{
+		"nothing else changes":           {strategy: func(*v1alpha1.CloneSet) {}, image: "app:2"},
+		"in place, nothing else changes": {strategy: inPlace, image: "app:2"},
+		"in place, new image":            {strategy: inPlace, image: "app:3", want: []string{"~a Updating"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 1, test.strategy, unavailable(number(1)))
+			short := f.set.Spec.Template
+			f.set.Spec.Template = *template.WithDefaults(&short)
+			result, err := revision.Plan(revision.Owner{Object: f.set, Kind: Kind(), Template: &f.set.Spec.Template}, nil, 10, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.old, f.new = result.Update, result.Update
+			f.set.Status.CurrentRevision = f.new.Name
+			f.pod("a", f.ofRevision(f.new))
+			f.set.Spec.Template = short
+			f.set.Spec.Template.Spec.Containers[0].Image = test.image
+			f.wantSteps(t, test.want...)
 		})
 	}
 }

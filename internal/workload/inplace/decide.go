@@ -4,6 +4,7 @@
 package inplace
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,31 +12,83 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
-// Decide returns the change that updates the pod in place from the template of its revision to
-// another. If this is not possible, the change is nil and the text says why.
+// Difference is what differs between the pod templates of two revisions. It is the same for all pods
+// of a revision, so it is computed once per step.
+type Difference struct {
+	labels, annotations map[string]*string
+	containers          []containerDifference
+	// why is why no pod can be updated in place, empty if that depends on the pod.
+	why string
+}
+
+// containerDifference are the images and resources of a container in both templates.
+type containerDifference struct {
+	name            string
+	image           string
+	newImage        bool
+	from, resources corev1.ResourceRequirements
+	newResources    bool
+}
+
+// Between returns what differs between the pods that Kubernetes makes of the templates: values that
+// only one of them spells out, and that are the default, are no difference. Neither is the pull policy
+// that follows from the tag of a new image, if the new template sets none: a pod that is updated in
+// place keeps its policy.
+func Between(from, to *corev1.PodTemplateSpec) *Difference {
+	d := &Difference{
+		labels:      difference(from.Labels, to.Labels),
+		annotations: difference(from.Annotations, to.Annotations),
+	}
+	before, after := &template.WithDefaults(from).Spec, &template.WithDefaults(to).Spec
+	if len(before.Containers) != len(after.Containers) {
+		d.why = "the number of containers changes"
+		return d
+	}
+	for i := range before.Containers {
+		old, wanted := &before.Containers[i], &after.Containers[i]
+		if old.Name != wanted.Name {
+			d.why = fmt.Sprintf("container %s is not at the same place", wanted.Name)
+			return d
+		}
+		if to.Spec.Containers[i].ImagePullPolicy == "" && old.ImagePullPolicy == template.PullPolicy(old.Image) {
+			old.ImagePullPolicy = wanted.ImagePullPolicy
+		}
+		d.containers = append(d.containers, containerDifference{
+			name: wanted.Name, image: wanted.Image, newImage: old.Image != wanted.Image,
+			from: old.Resources, resources: wanted.Resources,
+			newResources: !equality.Semantic.DeepEqual(old.Resources, wanted.Resources),
+		})
+		old.Image, old.Resources = wanted.Image, wanted.Resources
+	}
+	if field := differentField(before, after); field != "" {
+		d.why = "spec." + field + " changes"
+	} else {
+		d.why = metadata(from, to)
+	}
+	return d
+}
+
+// Decide returns the change that updates the pod in place. If this is not possible, the change is nil
+// and the text says why.
 //
 // The change is the difference of the templates, not of the pod and the template: what admission
 // webhooks changed in the pod stays. What a previous update has not written to the containers yet,
 // because of its grace period or a crash, is included.
-func Decide(pod *corev1.Pod, from, to *corev1.PodTemplateSpec) (*Change, string) {
-	change := &Change{
-		Images:      map[string]string{},
-		Resources:   map[string]corev1.ResourceRequirements{},
-		Labels:      difference(from.Labels, to.Labels),
-		Annotations: difference(from.Annotations, to.Annotations),
+func (d *Difference) Decide(pod *corev1.Pod) (*Change, string) {
+	if d.why != "" {
+		return nil, d.why
 	}
-	change = unwritten(pod).overlay(change)
-	before, after := from.Spec.DeepCopy(), to.Spec.DeepCopy()
-	if why := change.containers(pod, before, after); why != "" {
-		return nil, why
-	}
-	if field := differentField(before, after); field != "" {
-		return nil, "spec." + field + " changes"
-	}
-	if why := metadata(from, to); why != "" {
-		return nil, why
+	change := unwritten(pod)
+	maps.Copy(change.Labels, d.labels)
+	maps.Copy(change.Annotations, d.annotations)
+	for i := range d.containers {
+		if why := change.add(pod, &d.containers[i]); why != "" {
+			return nil, why
+		}
 	}
 	if why := change.environment(pod); why != "" {
 		return nil, why
@@ -46,40 +99,30 @@ func Decide(pod *corev1.Pod, from, to *corev1.PodTemplateSpec) (*Change, string)
 	return change, ""
 }
 
-// containers collects the images and the resources that differ, and makes them equal in both specs.
-func (c *Change) containers(pod *corev1.Pod, before, after *corev1.PodSpec) string {
-	if len(before.Containers) != len(after.Containers) {
-		return "the number of containers changes"
+// add adds what differs in the container, and what a previous update has not written to it.
+func (c *Change) add(pod *corev1.Pod, d *containerDifference) string {
+	_, imagePending := c.Images[d.name]
+	_, resourcesPending := c.Resources[d.name]
+	imagePending, resourcesPending = imagePending || d.newImage, resourcesPending || d.newResources
+	if !imagePending && !resourcesPending {
+		return ""
 	}
-	for i := range before.Containers {
-		old, wanted := &before.Containers[i], &after.Containers[i]
-		if old.Name != wanted.Name {
-			return fmt.Sprintf("container %s is not at the same place", wanted.Name)
+	spec := container(pod, d.name)
+	if spec == nil {
+		return fmt.Sprintf("the pod does not have container %s", d.name)
+	}
+	if imagePending {
+		if d.image == "" {
+			return fmt.Sprintf("container %s has no image", d.name)
 		}
-		_, imagePending := c.Images[wanted.Name]
-		_, resourcesPending := c.Resources[wanted.Name]
-		imagePending = imagePending || old.Image != wanted.Image
-		resourcesPending = resourcesPending || !equality.Semantic.DeepEqual(old.Resources, wanted.Resources)
-		if !imagePending && !resourcesPending {
-			continue
+		c.Images[d.name] = d.image
+	}
+	if resourcesPending {
+		target, why := resize(spec, d.from, d.resources)
+		if why != "" {
+			return why
 		}
-		spec := container(pod, wanted.Name)
-		if spec == nil {
-			return fmt.Sprintf("the pod does not have container %s", wanted.Name)
-		}
-		if imagePending {
-			if wanted.Image == "" {
-				return fmt.Sprintf("container %s has no image", wanted.Name)
-			}
-			c.Images[wanted.Name], old.Image = wanted.Image, wanted.Image
-		}
-		if resourcesPending {
-			target, why := resize(spec, old.Resources, wanted.Resources)
-			if why != "" {
-				return why
-			}
-			c.Resources[wanted.Name], old.Resources = target, *wanted.Resources.DeepCopy()
-		}
+		c.Resources[d.name] = target
 	}
 	return ""
 }
@@ -94,57 +137,74 @@ func metadata(from, to *corev1.PodTemplateSpec) string {
 	return ""
 }
 
-// environment reports a container that refers to a changed label or annotation in its environment and
-// is not restarted by the change: it would keep the old value.
+// environment reports a container that refers to what changes in its environment and is not restarted
+// by the change: it would keep the old value.
 func (c *Change) environment(pod *corev1.Pod) string {
 	for i := range pod.Spec.InitContainers {
 		always := corev1.ContainerRestartPolicyAlways
 		if p := pod.Spec.InitContainers[i].RestartPolicy; p == nil || *p != always {
 			continue
 		}
-		if key := c.refers(&pod.Spec.InitContainers[i]); key != "" {
-			return fmt.Sprintf("container %s refers to %s", pod.Spec.InitContainers[i].Name, key)
+		if what := c.refers(pod, &pod.Spec.InitContainers[i]); what != "" {
+			return fmt.Sprintf("container %s refers to %s", pod.Spec.InitContainers[i].Name, what)
 		}
 	}
 	for i := range pod.Spec.Containers {
 		spec := &pod.Spec.Containers[i]
-		if image, ok := c.Images[spec.Name]; ok && image != spec.Image {
+		if c.restarts(spec) {
 			continue
 		}
-		if key := c.refers(spec); key != "" {
-			return fmt.Sprintf("container %s refers to %s", spec.Name, key)
+		if what := c.refers(pod, spec); what != "" {
+			return fmt.Sprintf("container %s refers to %s", spec.Name, what)
 		}
 	}
 	return ""
 }
 
-// refers returns the field path of a changed label or annotation in the environment of the container.
-func (c *Change) refers(spec *corev1.Container) string {
+// restarts reports whether the change restarts the container: its image changes, or a resource whose
+// resize policy requires it.
+func (c *Change) restarts(spec *corev1.Container) bool {
+	if image, ok := c.Images[spec.Name]; ok && image != spec.Image {
+		return true
+	}
+	wanted, ok := c.Resources[spec.Name]
+	return ok && slices.ContainsFunc(spec.ResizePolicy, func(policy corev1.ContainerResizePolicy) bool {
+		return policy.RestartPolicy == corev1.RestartContainer && resizes(spec, wanted, policy.ResourceName)
+	})
+}
+
+// refers returns what changes in the environment of the container: the field path of a label or an
+// annotation, or a resource.
+func (c *Change) refers(pod *corev1.Pod, spec *corev1.Container) string {
 	for i := range spec.Env {
 		source := spec.Env[i].ValueFrom
-		if source == nil || source.FieldRef == nil {
-			continue
-		}
-		path := source.FieldRef.FieldPath
-		for prefix, changed := range map[string]map[string]*string{
-			"metadata.labels['": c.Labels, "metadata.annotations['": c.Annotations,
-		} {
-			key, ok := strings.CutPrefix(path, prefix)
-			if _, differs := changed[strings.TrimSuffix(key, "']")]; ok && differs {
-				return path
+		switch {
+		case source == nil:
+		case source.FieldRef != nil && c.changesField(source.FieldRef.FieldPath):
+			return source.FieldRef.FieldPath
+		case source.ResourceFieldRef != nil:
+			name := cmp.Or(source.ResourceFieldRef.ContainerName, spec.Name)
+			_, resource, _ := strings.Cut(source.ResourceFieldRef.Resource, ".")
+			of, wanted := container(pod, name), c.Resources[name]
+			if of != nil && resizes(of, wanted, corev1.ResourceName(resource)) {
+				return fmt.Sprintf("%s of container %s", source.ResourceFieldRef.Resource, name)
 			}
 		}
 	}
 	return ""
 }
 
-// overlay returns the change with what other changes taking effect.
-func (c *Change) overlay(other *Change) *Change {
-	maps.Copy(c.Images, other.Images)
-	maps.Copy(c.Resources, other.Resources)
-	maps.Copy(c.Labels, other.Labels)
-	maps.Copy(c.Annotations, other.Annotations)
-	return c
+// changesField reports whether the field path is that of a label or an annotation that changes.
+func (c *Change) changesField(path string) bool {
+	for prefix, changed := range map[string]map[string]*string{
+		"metadata.labels['": c.Labels, "metadata.annotations['": c.Annotations,
+	} {
+		if key, ok := strings.CutPrefix(path, prefix); ok {
+			_, differs := changed[strings.TrimSuffix(key, "']")]
+			return differs
+		}
+	}
+	return false
 }
 
 // difference returns the keys to set, and those to remove with the value nil.

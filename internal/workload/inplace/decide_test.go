@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -67,6 +68,19 @@ func pod(t *corev1.PodTemplateSpec) *corev1.Pod {
 
 func text(s string) *string { return &s }
 
+// refersTo adds a resource to the environment of the first container, with its resize policy for CPU.
+func refersTo(name string, policy corev1.ResourceResizeRestartPolicy) func(*corev1.PodTemplateSpec) {
+	return func(p *corev1.PodTemplateSpec) {
+		c := &p.Spec.Containers[0]
+		c.Env = []corev1.EnvVar{{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{
+			ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: name},
+		}}}
+		if policy != "" {
+			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: policy}}
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	for name, test := range map[string]struct {
@@ -115,6 +129,40 @@ func TestDecide(t *testing.T) {
 			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{
 				"main": {Requests: list("cpu", "2")},
 			}},
+		},
+		"resource in the environment": {
+			from: refersTo("requests.cpu", ""),
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
+			why:  "container main refers to requests.cpu of container main",
+		},
+		"resource in the environment of another container": {
+			from: func(p *corev1.PodTemplateSpec) {
+				refersTo("requests.cpu", "")(p)
+				env := &p.Spec.Containers[0].Env
+				(*env)[0].ValueFrom.ResourceFieldRef.ContainerName = "main"
+				p.Spec.Containers[1].Env, *env = *env, nil
+			},
+			to:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
+			why: "container side refers to requests.cpu of container main",
+		},
+		"other resource in the environment": {
+			from: refersTo("limits.memory", ""),
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{
+				"main": {Requests: list("cpu", "2")},
+			}},
+		},
+		"resource in the environment of a container that its resize policy restarts": {
+			from: refersTo("requests.cpu", corev1.RestartContainer),
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{
+				"main": {Requests: list("cpu", "2")},
+			}},
+		},
+		"resource in the environment of a container that its resize policy does not restart": {
+			from: refersTo("requests.cpu", corev1.NotRequired),
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
+			why:  "container main refers to requests.cpu of container main",
 		},
 		"resources keep what a LimitRange added": {
 			to:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") },
@@ -184,6 +232,28 @@ func TestDecide(t *testing.T) {
 			},
 			why: "container side is not at the same place",
 		},
+		"defaults in the old template only": {
+			from: func(p *corev1.PodTemplateSpec) { *p = *podtemplate.WithDefaults(p) },
+			to:   func(p *corev1.PodTemplateSpec) { *p = *template("main:2") },
+			want: inplace.Change{Images: map[string]string{"main": "main:2"}},
+		},
+		"defaults in the new template only": {
+			to: func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Image = "main:2"
+				*p = *podtemplate.WithDefaults(p)
+			},
+			want: inplace.Change{Images: map[string]string{"main": "main:2"}},
+		},
+		"pull policy that follows from the tag": {
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "main:latest" },
+			want: inplace.Change{Images: map[string]string{"main": "main:latest"}},
+		},
+		"pull policy": {
+			to: func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "main:2", corev1.PullAlways
+			},
+			why: "spec.containers[main].imagePullPolicy changes",
+		},
 		"image removed": {
 			to:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "" },
 			why: "container main has no image",
@@ -224,7 +294,7 @@ func TestDecide(t *testing.T) {
 				test.pod(p)
 			}
 			before, was, wanted := p.DeepCopy(), from.DeepCopy(), to.DeepCopy()
-			change, why := inplace.Decide(p, from, to)
+			change, why := inplace.Between(from, to).Decide(p)
 			if why != test.why || (change == nil) != (why != "") {
 				t.Fatalf("why %q, want %q", why, test.why)
 			}

@@ -45,7 +45,7 @@ func FuzzUpdates(f *testing.F) {
 		n.pod.Labels["controller-revision-hash"] = "web-0"
 		step := func(writes int) {
 			if revision() != target {
-				change, why := inplace.Decide(n.pod, templates[revision()], templates[target])
+				change, why := inplace.Between(templates[revision()], templates[target]).Decide(n.pod)
 				if change == nil {
 					t.Fatalf("Decide: %s", why)
 				}

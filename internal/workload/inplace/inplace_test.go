@@ -21,7 +21,7 @@ const all = 3 // The number of writes of a patch.
 
 func start(t *testing.T, n *node, from, to *corev1.PodTemplateSpec, revision string, grace time.Duration, at time.Time) *workload.PodPatch {
 	t.Helper()
-	change, why := inplace.Decide(n.pod, from, to)
+	change, why := inplace.Between(from, to).Decide(n.pod)
 	if change == nil {
 		t.Fatalf("Decide: %s", why)
 	}

@@ -150,20 +150,9 @@ func notReady(pod *corev1.Pod, change *Change, now time.Time) []corev1.PodCondit
 
 // restarts reports whether the change restarts a container of the pod.
 func restarts(pod *corev1.Pod, change *Change) bool {
-	for name, image := range change.Images {
-		if spec := container(pod, name); spec != nil && spec.Image != image {
+	for i := range pod.Spec.Containers {
+		if change.restarts(&pod.Spec.Containers[i]) {
 			return true
-		}
-	}
-	for name, wanted := range change.Resources {
-		spec := container(pod, name)
-		if spec == nil || applied(spec, wanted) {
-			continue
-		}
-		for _, policy := range spec.ResizePolicy {
-			if policy.RestartPolicy == corev1.RestartContainer {
-				return true
-			}
 		}
 	}
 	return false

@@ -106,6 +106,18 @@ func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 	}
 }
 
+// resizes reports whether the request or the limit of the resource changes.
+func resizes(spec *corev1.Container, wanted corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	only := func(list corev1.ResourceList) corev1.ResourceList {
+		quantity, ok := list[name]
+		if !ok {
+			return nil
+		}
+		return corev1.ResourceList{name: quantity}
+	}
+	return !contains(spec.Resources.Requests, only(wanted.Requests)) || !contains(spec.Resources.Limits, only(wanted.Limits))
+}
+
 // applied reports whether the spec of the container has the resources.
 func applied(spec *corev1.Container, wanted corev1.ResourceRequirements) bool {
 	return contains(spec.Resources.Requests, wanted.Requests) && contains(spec.Resources.Limits, wanted.Limits)

@@ -76,6 +76,7 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 			continue
 		}
 		result.Update = own[i]
+		owner.Encoder.found(own[i])
 		if i < len(own)-1 {
 			result.Update = own[i].DeepCopy()
 			result.Update.Revision = number

@@ -3,8 +3,8 @@
 
 // Package revision keeps the history of a set's pod template in ControllerRevisions. Names, numbers and
 // contents are those of the built-in StatefulSet and of OpenKruise, so that a set can be taken over
-// without a rollout. Two templates are the same revision if they mean the same, not only if their
-// bytes are equal: OpenKruise writes null for unset times.
+// without a rollout. Two templates are the same revision if Kubernetes makes equal pods of them, not
+// only if their bytes are equal: OpenKruise writes null for unset times, and the defaults of fields.
 package revision
 
 import (
@@ -18,10 +18,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
+
+	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
 const (
@@ -71,7 +72,7 @@ func (e *Encoder) encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	if e == nil {
 		return encode(template)
 	}
-	if e.template == nil || !equality.Semantic.DeepEqual(e.template, template) {
+	if e.template == nil || !podtemplate.Equal(e.template, template) {
 		content, err := encode(template)
 		if err != nil {
 			return nil, err
@@ -122,7 +123,15 @@ func Of(pod *corev1.Pod, revisions []*appsv1.ControllerRevision) *appsv1.Control
 	return nil
 }
 
-// Equal reports whether the revisions record the same template.
+// found remembers the content of the revision that records the template, so that the next comparison is
+// one of bytes.
+func (e *Encoder) found(rev *appsv1.ControllerRevision) {
+	if e != nil {
+		e.content = rev.Data.Raw
+	}
+}
+
+// Equal reports whether the revisions record the same template, with or without defaults.
 func Equal(a, b *appsv1.ControllerRevision) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
 		return true
@@ -132,7 +141,7 @@ func Equal(a, b *appsv1.ControllerRevision) bool {
 		return false
 	}
 	right, err := Template(b)
-	return err == nil && equality.Semantic.DeepEqual(left, right)
+	return err == nil && podtemplate.Equal(left, right)
 }
 
 // build returns the revision of the owner's template, with a number.

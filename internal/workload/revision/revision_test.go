@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/internal/workload/revision"
+	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
 func template(image string) *corev1.PodTemplateSpec {
@@ -207,18 +208,56 @@ func TestRevisionOfOpenKruiseIsTakenOver(t *testing.T) {
 	}
 }
 
+// OpenKruise's webhook stores templates with defaults. A client that writes its whole template removes
+// them, and writes them again if it spells them out.
+func TestDefaultsMakeNoRevision(t *testing.T) {
+	short := template("a:1")
+	whole := podtemplate.WithDefaults(short)
+	for name, test := range map[string]struct{ first, second *corev1.PodTemplateSpec }{
+		"a client removes the defaults": {whole, short},
+		"a client adds the defaults":    {short, whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := owner(test.first)
+			o.Encoder = &revision.Encoder{}
+			revisions := plan(t, o, nil, 10, nil).All
+			for _, encoder := range map[string]*revision.Encoder{"same process": o.Encoder, "other process": {}, "none": nil} {
+				again := owner(test.second)
+				again.Encoder = encoder
+				for range 2 { // The second time, the encoder remembers the revision.
+					result := plan(t, again, revisions, 10, nil)
+					if result.Create != nil || len(result.UpdateRevisions) > 0 || result.Update != revisions[0] {
+						t.Errorf("got %v, want the revision unchanged", result)
+					}
+				}
+				again.Template = template("a:2")
+				if result := plan(t, again, revisions, 10, nil); result.Create == nil {
+					t.Error("a new image makes no revision")
+				}
+			}
+		})
+	}
+}
+
 func TestEqualIgnoresNothingThatMatters(t *testing.T) {
 	first := history(t, template("a:1"))[0]
 	for name, test := range map[string]struct {
 		change func(*corev1.PodTemplateSpec)
 		equal  bool
 	}{
-		"nothing":        {func(*corev1.PodTemplateSpec) {}, true},
-		"empty list":     {func(p *corev1.PodTemplateSpec) { p.Spec.Volumes = []corev1.Volume{} }, true},
-		"image":          {func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "a:2" }, false},
-		"label":          {func(p *corev1.PodTemplateSpec) { p.Labels["x"] = "" }, false},
-		"annotation":     {func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"a": ""} }, false},
-		"empty struct":   {func(p *corev1.PodTemplateSpec) { p.Spec.SecurityContext = &corev1.PodSecurityContext{} }, false},
+		"nothing":            {func(*corev1.PodTemplateSpec) {}, true},
+		"empty list":         {func(p *corev1.PodTemplateSpec) { p.Spec.Volumes = []corev1.Volume{} }, true},
+		"image":              {func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "a:2" }, false},
+		"label":              {func(p *corev1.PodTemplateSpec) { p.Labels["x"] = "" }, false},
+		"annotation":         {func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"a": ""} }, false},
+		"default of the pod": {func(p *corev1.PodTemplateSpec) { p.Spec.SecurityContext = &corev1.PodSecurityContext{} }, true},
+		"default of a container": {func(p *corev1.PodTemplateSpec) {
+			p.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+		}, true},
+		"other value than the default": {func(p *corev1.PodTemplateSpec) {
+			p.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+		}, false},
+		"empty struct":   {func(p *corev1.PodTemplateSpec) { p.Spec.Affinity = &corev1.Affinity{} }, false},
 		"zero pointer":   {func(p *corev1.PodTemplateSpec) { p.Spec.TerminationGracePeriodSeconds = new(int64) }, false},
 		"empty variable": {func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} }, false},
 		"order of containers": {func(p *corev1.PodTemplateSpec) {

@@ -16,6 +16,7 @@ import (
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/inplace"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -37,6 +38,8 @@ type planner struct {
 	revisions revision.Result
 	templates map[string]*corev1.PodTemplateSpec
 	claims    map[string]*corev1.PersistentVolumeClaim
+	// differences are those of the templates of old revisions to the new one, by name of the revision.
+	differences map[string]*inplace.Difference
 
 	// replicas are the pods that should exist, by ascending ordinal. excess are the other pods of the
 	// set, by descending ordinal.
@@ -75,10 +78,10 @@ func newPlanner(in *Input, out *Output) (*planner, error) {
 		in: in, out: out, set: in.Set,
 		ordered:   in.Set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		retention: retentionOf(in.Set),
-		templates: map[string]*corev1.PodTemplateSpec{},
-		patches:   map[types.UID]int{},
-		gone:      map[types.UID]bool{},
-		down:      -1,
+		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[string]*inplace.Difference{},
+		patches: map[types.UID]int{},
+		gone:    map[types.UID]bool{},
+		down:    -1,
 	}
 	p.strategy = strategyOf(in.Set)
 	p.minReady = p.strategy.minReady

@@ -247,15 +247,20 @@ func (p *planner) change(pod *corev1.Pod) (*inplace.Change, string, error) {
 	if rev == nil {
 		return nil, "its revision does not exist", nil
 	}
-	from, err := p.template(rev)
-	if err != nil {
-		return nil, "", err
+	difference := p.differences[rev.Name]
+	if difference == nil {
+		from, err := p.template(rev)
+		if err != nil {
+			return nil, "", err
+		}
+		to, err := p.template(p.revisions.Update)
+		if err != nil {
+			return nil, "", err
+		}
+		difference = inplace.Between(from, to)
+		p.differences[rev.Name] = difference
 	}
-	to, err := p.template(p.revisions.Update)
-	if err != nil {
-		return nil, "", err
-	}
-	change, why := inplace.Decide(pod, from, to)
+	change, why := difference.Decide(pod)
 	return change, why, nil
 }
 
