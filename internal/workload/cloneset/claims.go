@@ -77,7 +77,11 @@ func (p *planner) claimOwners() map[string]tenant {
 func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 	switch {
 	case t.pod == nil:
-	case t.leaves && p.owned(claim):
+	case !t.leaves && workload.Active(t.pod) && p.mine(t.pod) && p.lost(claim, t.pod):
+		changed := claim.DeepCopy()
+		changed.OwnerReferences = append(changed.OwnerReferences, *metav1.NewControllerRef(p.Set, Kind()))
+		p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
+	case t.leaves && (p.owned(claim) || p.lost(claim, t.pod)):
 		changed := claim.DeepCopy()
 		p.disown(changed)
 		changed.OwnerReferences = append(changed.OwnerReferences, metav1.OwnerReference{
@@ -94,15 +98,23 @@ func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 	}
 }
 
-// reserved returns how many new pods wait for the names of pods that are being deleted by somebody
-// else: their replacements use their claims.
+// lost reports whether the claim has no owner, but is that of the pod: the set was deleted without its
+// pods and claims, and created again.
+func (p *planner) lost(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
+	id := pod.Labels[v1alpha1.CloneSetInstanceID]
+	return len(claim.OwnerReferences) == 0 && slices.ContainsFunc(p.Set.Spec.VolumeClaimTemplates,
+		func(template corev1.PersistentVolumeClaim) bool { return claim.Name == p.claimName(&template, id) })
+}
+
+// reserved returns how many new pods wait for the names of pods that have ended or are being deleted by
+// somebody else: their replacements use their claims.
 func (p *planner) reserved() int {
 	if p.Set.Spec.ScaleStrategy.DisablePVCReuse || len(p.Set.Spec.VolumeClaimTemplates) == 0 {
 		return 0
 	}
 	leaving := make(map[string]bool)
 	for _, pod := range p.Pods {
-		if workload.Terminating(pod) && p.mine(pod) {
+		if workload.Terminating(pod) && p.mine(pod) || p.finished(pod) {
 			leaving[pod.Labels[v1alpha1.CloneSetInstanceID]] = true
 		}
 	}

@@ -92,6 +92,8 @@ type planner struct {
 
 	// members are the active pods of the set. The set neither counts nor changes other pods.
 	members []*member
+	// strangers are the names of pods that the selector matches and the set does not adopt.
+	strangers []string
 	// budget is how many more available pods the step may take down, and spare how many more ready
 	// ones. They may be negative.
 	budget, spare int
@@ -132,6 +134,7 @@ func (p *planner) step() error {
 	p.advance()
 	p.revert()
 	p.finish()
+	p.deleteFinished()
 	remaining := p.deleteNamed()
 	surge := p.updateSurge()
 	p.scaleIn(surge)

@@ -195,6 +195,33 @@ func TestClaims(t *testing.T) {
 		"waits for the name of a pod that somebody else deletes": {
 			replicas: 2, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a").pod("b", terminating).claim("b") },
 		},
+		"waits for the name of a pod that has ended": {
+			replicas: 2, change: withClaims, setup: func(f *fixture) {
+				f.pod("a").claim("a").pod("b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }).claim("b")
+			},
+		},
+		"adopted with their pod": {
+			replicas: 1, change: withClaims, setup: func(f *fixture) {
+				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+			},
+			owners: []string{"CloneSet"},
+		},
+		"not adopted without a pod": {
+			replicas: 0, change: withClaims, setup: func(f *fixture) {
+				f.claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+			},
+		},
+		"not adopted with another name": {
+			replicas: 1, change: withClaims, setup: func(f *fixture) {
+				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences, c.Name = nil, "other" })
+			},
+		},
+		"without owner, deleted with the pod that the set deletes": {
+			replicas: 0, change: withClaims, setup: func(f *fixture) {
+				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+			},
+			owners: []string{"Pod"},
+		},
 		"does not wait for a pod that the set has deleted": {
 			replicas: 2, change: withClaims, setup: func(f *fixture) {
 				f.pod("b").claim("b").pod("a", terminating).claim("a", ownedByPod("a"))

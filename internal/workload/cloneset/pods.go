@@ -87,8 +87,11 @@ func (p *planner) readPods() bool {
 func (p *planner) control(pod *corev1.Pod) (workload.ControllerChange, bool) {
 	matches := p.selector.Matches(podLabels(pod.Labels))
 	switch controller := metav1.GetControllerOfNoCopy(pod); {
-	case controller == nil && matches:
+	case controller == nil && matches && p.wasMine(pod):
 		return workload.Adopt, false
+	case controller == nil && matches:
+		p.strangers = append(p.strangers, pod.Name)
+		return workload.KeepController, false
 	case controller == nil || controller.UID != p.Set.UID:
 		return workload.KeepController, false
 	case matches:
@@ -96,6 +99,14 @@ func (p *planner) control(pod *corev1.Pod) (workload.ControllerChange, bool) {
 	default:
 		return workload.Release, false
 	}
+}
+
+// wasMine reports whether a pod without a controller was a pod of the set, for example before the set
+// was deleted without its pods. Any other pod that the selector matches may be of another program, and
+// the set would delete it if it has too many pods.
+func (p *planner) wasMine(pod *corev1.Pod) bool {
+	id := pod.Labels[v1alpha1.CloneSetInstanceID]
+	return id != "" && pod.Name == p.Set.Name+"-"+id && revision.Of(pod, p.revisions.All) != nil
 }
 
 // podLabels implements labels.Labels without a copy.

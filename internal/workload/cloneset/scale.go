@@ -6,8 +6,11 @@ package cloneset
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/inplace"
 	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 )
@@ -21,6 +24,9 @@ const (
 	ReasonSpecified = "SpecifiedDelete"
 	// ReasonScaleIn is the reason of the deletion of a pod that exceeds replicas.
 	ReasonScaleIn = "ScaleIn"
+	// ReasonFinished is the reason of the deletion of a pod that has ended, for example because it was
+	// evicted. Its replacement uses its claims.
+	ReasonFinished = "Finished"
 	// ReasonUpdate is the reason of the deletion of a pod that is replaced by a pod of the update
 	// revision.
 	ReasonUpdate = "Update"
@@ -63,6 +69,26 @@ func (p *planner) finish() {
 			p.remove(m, ReasonPrepared, false)
 		}
 	}
+}
+
+// deleteFinished deletes the pods that have ended, when the hook preDelete does not hold them: nothing
+// starts them again.
+func (p *planner) deleteFinished() {
+	for _, pod := range p.Pods {
+		switch {
+		case !p.finished(pod) || workload.Terminating(pod):
+		case !lifecycle.Held(p.preDelete(), pod):
+			p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: ReasonFinished})
+		case lifecycle.State(pod) != pub.LifecycleStatePreparingDelete:
+			p.out.Patches = append(p.out.Patches,
+				*lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Set.Spec.Lifecycle, p.Now))
+		}
+	}
+}
+
+// finished reports whether the pod is one of the set and has ended.
+func (p *planner) finished(pod *corev1.Pod) bool {
+	return workload.Finished(pod) && p.mine(pod) && p.selector.Matches(podLabels(pod.Labels))
 }
 
 // deleteNamed deletes the pods whose deletion is requested: those that are not ready at once, the

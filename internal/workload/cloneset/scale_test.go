@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -50,7 +51,18 @@ func TestScale(t *testing.T) {
 		"terminating and finished pods do not count": {
 			replicas: 1, pods: func(f *fixture) {
 				f.pod("a", terminating).pod("b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
-			}, want: []string{"+new"},
+			}, want: []string{"+new", "-b Finished"},
+		},
+		"a finished pod that the hook holds": {
+			replicas: 0, change: holding, pods: func(f *fixture) {
+				f.pod("a", with(match, "on"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+			}, want: []string{"~a PreparingDelete"},
+		},
+		"finished pods of others": {
+			replicas: 0, pods: func(f *fixture) {
+				failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+				f.pod("a", failed, with("app", "other")).pod("b", failed, func(p *corev1.Pod) { p.OwnerReferences = nil })
+			},
 		},
 		"creates as many as maxUnavailable permits": {
 			replicas: 5, change: scaleLimit(2), pods: func(f *fixture) { f.pod("a", notReady).pod("b") },
@@ -130,6 +142,14 @@ func TestScale(t *testing.T) {
 		},
 		"a set that is being deleted": {
 			replicas: 2, change: func(set *v1alpha1.CloneSet) { at := ago(0); set.DeletionTimestamp = &at },
+		},
+		"pods that were never pods of the set": {
+			replicas: 0, pods: func(f *fixture) {
+				orphan := func(p *corev1.Pod) { p.OwnerReferences = nil }
+				f.pod("a", orphan, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.CloneSetInstanceID) }).
+					pod("b", orphan, with(v1alpha1.CloneSetInstanceID, "c")).
+					pod("d", orphan, with(appsv1.ControllerRevisionHashLabelKey, "web-unknown"))
+			},
 		},
 		"adoption and release come before everything else": {
 			replicas: 5, pods: func(f *fixture) {

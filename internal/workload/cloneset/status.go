@@ -20,12 +20,16 @@ import (
 const (
 	// ConditionPodsToDeleteNotFound is True while podsToDelete contains names without a pod.
 	ConditionPodsToDeleteNotFound v1alpha1.CloneSetConditionType = "PodsToDeleteNotFound"
+	// ConditionPodsNotAdopted is True while the selector matches active pods without a controller that
+	// were never pods of the set.
+	ConditionPodsNotAdopted v1alpha1.CloneSetConditionType = "PodsNotAdopted"
 
 	reasonWriteFailed = "WriteFailed"
 	reasonPlanFailed  = "PlanFailed"
 	reasonRecovered   = "Recovered"
 	reasonInPlace     = "InPlaceUpdateImpossible"
 	reasonNotFound    = "PodNotFound"
+	reasonForeign     = "NotPodsOfTheSet"
 	reasonMarked      = "MarkerWritesSelectorKey"
 )
 
@@ -89,6 +93,14 @@ func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", workload.List(missing))
 	}
 	set(s, ConditionPodsToDeleteNotFound, reasonNotFound, message, p.Now)
+
+	message = ""
+	if len(p.strangers) > 0 {
+		slices.Sort(p.strangers)
+		message = fmt.Sprintf("spec.selector matches pods without a controller that were never pods of the set. "+
+			"They are neither counted nor changed: %s.", workload.List(p.strangers))
+	}
+	set(s, ConditionPodsNotAdopted, reasonForeign, message, p.Now)
 
 	message = ""
 	if keys := workload.MarkedKeys(p.Set.Spec.Selector, p.Markers); len(keys) > 0 {

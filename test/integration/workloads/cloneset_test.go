@@ -259,27 +259,43 @@ func TestClaimsLiveAsLongAsTheirPods(t *testing.T) {
 
 func TestPodsAreAdoptedAndReleased(t *testing.T) {
 	w := newWorld(t)
-	orphan := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "orphan", Labels: map[string]string{"app": "web"}},
+	stranger := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "stranger", Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image:0"}}},
 	}
-	w.must(w.client.Create(t.Context(), orphan))
+	w.must(w.client.Create(t.Context(), stranger))
 	set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Paused = true })
-	w.await("the orphan is one of two pods", set, func(pods map[string]*corev1.Pod) string {
-		if len(pods) != 2 || pods["orphan"] == nil || !metav1.IsControlledBy(pods["orphan"], set) {
+	var first *corev1.Pod
+	w.await("the set has two pods of its own and reports the other one", set, func(pods map[string]*corev1.Pod) string {
+		delete(pods, stranger.Name)
+		i := slices.IndexFunc(set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
+			return c.Type == "PodsNotAdopted" && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, stranger.Name)
+		})
+		if len(pods) != 2 || i < 0 {
+			return fmt.Sprintf("pods %v, conditions %+v", slices.Sorted(maps.Keys(pods)), set.Status.Conditions)
+		}
+		first = pods[slices.Sorted(maps.Keys(pods))[0]]
+		return ""
+	})
+	// As after the deletion of the set without its pods.
+	w.patch(first, `{"metadata":{"ownerReferences":null}}`)
+	w.await("the pod is adopted", set, func(pods map[string]*corev1.Pod) string {
+		if pod := pods[first.Name]; len(pods) != 3 || pod == nil || pod.UID != first.UID || !metav1.IsControlledBy(pod, set) {
 			return fmt.Sprintf("pods %v", slices.Sorted(maps.Keys(pods)))
 		}
 		return ""
 	})
-	w.patch(orphan, `{"metadata":{"labels":{"app":"other"}}}`)
+	w.patch(first, `{"metadata":{"labels":{"app":"other"}}}`)
 	w.await("the pod is replaced", set, func(pods map[string]*corev1.Pod) string {
-		if len(pods) != 2 || pods["orphan"] != nil {
+		if len(pods) != 3 || pods[first.Name] != nil {
 			return fmt.Sprintf("pods %v", slices.Sorted(maps.Keys(pods)))
 		}
 		return ""
 	})
-	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan))
-	if len(orphan.OwnerReferences) != 0 {
-		t.Errorf("owners of the released pod: %+v, want none", orphan.OwnerReferences)
+	for _, pod := range []*corev1.Pod{first, stranger} {
+		w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		if len(pod.OwnerReferences) != 0 {
+			t.Errorf("owners of pod %s: %+v, want none", pod.Name, pod.OwnerReferences)
+		}
 	}
 }
