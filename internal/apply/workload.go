@@ -149,11 +149,6 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{})
 		x.note(request{kind: claimKind, operation: "update", name: claim.Name, version: version}, err)
 	})
-	x.each(ctx, len(actions.DeleteClaims), func(ctx context.Context, i int) {
-		claim := actions.DeleteClaims[i]
-		err := x.options.Client.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: nameOf(claim)}, unchanged(claim))
-		x.note(request{kind: claimKind, operation: "delete", name: claim.Name}, err)
-	})
 	x.blocked = len(x.step.Failures) > 0
 }
 

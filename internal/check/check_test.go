@@ -132,8 +132,8 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 3 of 42 permissions: " +
-				"delete pods, delete persistentvolumeclaims, delete controllerrevisions.apps\n" +
+				"failed permissions/seamark-workloads: the account lacks 2 of 41 permissions: " +
+				"delete pods, delete controllerrevisions.apps\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n",
 		},
 		"two versions": {

@@ -28,10 +28,10 @@ type Actions struct {
 	// DeleteRevisions are revisions beyond the history limit.
 	DeleteRevisions []*appsv1.ControllerRevision
 
-	// CreateClaims, UpdateClaims and DeleteClaims are the changes of PersistentVolumeClaims. The name
-	// of a created claim is deterministic. An updated claim is the whole desired object, with the
-	// resource version that the decision is based on.
-	CreateClaims, UpdateClaims, DeleteClaims []*corev1.PersistentVolumeClaim
+	// CreateClaims and UpdateClaims are the changes of PersistentVolumeClaims. The name of a created
+	// claim is deterministic. An updated claim is the whole desired object, with the resource version
+	// that the decision is based on. A step never deletes a claim: Kubernetes deletes it with its owner.
+	CreateClaims, UpdateClaims []*corev1.PersistentVolumeClaim
 
 	// Patches change pods, at most one per pod.
 	Patches []PodPatch
@@ -96,7 +96,7 @@ type PodDelete struct {
 // Empty reports whether the step writes nothing.
 func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
-		len(a.CreateClaims)+len(a.UpdateClaims)+len(a.DeleteClaims)+
+		len(a.CreateClaims)+len(a.UpdateClaims)+
 		len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
 }
 

@@ -128,9 +128,6 @@ func (l *leader) execute(a *workload.Actions) {
 	for _, c := range a.UpdateClaims {
 		l.update(false, Claims, "update", c, of(c), func(o Object) { replace(o, c) })
 	}
-	for _, c := range a.DeleteClaims {
-		l.delete(Claims, c, "")
-	}
 	if l.ended || len(l.failures) > 0 {
 		return
 	}

@@ -30,7 +30,7 @@ func workloadsRights() rights {
 		rightsOf("", "pods", "get", "list", "watch", "create", "patch", "delete"),
 		rightsOf("", "pods/status", "patch"),
 		rightsOf("", "pods/resize", "patch"),
-		rightsOf("", "persistentvolumeclaims", "get", "list", "watch", "create", "patch", "delete"),
+		rightsOf("", "persistentvolumeclaims", "get", "list", "watch", "create", "patch"),
 		rightsOf("apps", "controllerrevisions", "get", "list", "watch", "create", "patch", "delete"),
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch"),
 		rightsOf("", "nodes", "get", "list", "watch"),
