@@ -120,10 +120,11 @@ func TestProblems(t *testing.T) {
 			"failed manager-leader: m1 last renewed the lease seamark-manager 5m0s ago\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=manager --tail=50\n",
 		},
-		"workloads without permissions, lease and CRDs": {
+		"workloads without permissions, lease, CRDs and policy": {
 			func(t *testing.T, f *check.Facts) {
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
+				f.Policies.Value = f.Policies.Value[:4]
 				allow(t, f, func(p check.Permission) bool {
 					return p.Account != "seamark-workloads" || p.Attributes.Verb != "delete"
 				})
@@ -134,7 +135,9 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
 				"failed permissions/seamark-workloads: the account lacks 2 of 41 permissions: " +
 				"delete pods, delete controllerrevisions.apps\n" +
-				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n",
+				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
+				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n",
 		},
 		"two versions": {
 			func(_ *testing.T, f *check.Facts) {

@@ -121,7 +121,7 @@ func healthy(t *testing.T) *check.Facts {
 	f.Leases.Value = []coordinationv1.Lease{lease("seamark-manager", "m1", 2*time.Second)}
 	linux := map[string]string{"kubernetes.io/os": "linux"}
 	f.Nodes.Value = []corev1.Node{node("n1", linux), node("n2", linux), node("v", map[string]string{"type": "virtual-kubelet"})}
-	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-marker-author"} {
+	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-marker-author", "seamark-workloads-pods"} {
 		action := admissionregistrationv1.Deny
 		if name == "seamark-marker-author" {
 			action = admissionregistrationv1.Warn

@@ -11,12 +11,20 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// authorPolicy is the policy for authors of markers, which may warn or be left out.
-const authorPolicy = "seamark-marker-author"
+const (
+	// authorPolicy is the policy for authors of markers, which may warn or be left out.
+	authorPolicy = "seamark-marker-author"
+	// podsPolicy is the policy for seamark-workloads, and installed with it.
+	podsPolicy = "seamark-workloads-pods"
+)
 
-// policyNames returns the names of the policies that an installation has.
-func policyNames() []string {
-	return []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", authorPolicy}
+// policyNames returns the names of the policies that the installation should have.
+func (f *Facts) policyNames() []string {
+	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", authorPolicy}
+	if f.deployment(workloadsName) != nil {
+		all = append(all, podsPolicy)
+	}
+	return all
 }
 
 // policies checks that the admission policies exist, compile and are enforced.
@@ -25,7 +33,7 @@ func (f *Facts) policies() []Result {
 		return []Result{unreadable("policies", err)}
 	}
 	var results []Result
-	for _, name := range policyNames() {
+	for _, name := range f.policyNames() {
 		results = append(results, f.policy(name))
 	}
 	return results
@@ -33,7 +41,10 @@ func (f *Facts) policies() []Result {
 
 func (f *Facts) policy(name string) Result {
 	r := Result{Check: "policy/" + name, Verdict: Failed, Fix: "helm upgrade, or kubectl apply --server-side -k config/policies"}
-	if name == authorPolicy {
+	switch name {
+	case podsPolicy:
+		r.Fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
+	case authorPolicy:
 		r.Verdict = Warning
 		r.Fix = "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
 	}
@@ -74,10 +85,14 @@ func (f *Facts) policy(name string) Result {
 
 // withoutPolicy returns the consequence of a policy that has no effect.
 func withoutPolicy(name string) string {
-	if name == authorPolicy {
+	switch name {
+	case authorPolicy:
 		return "who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses"
+	case podsPolicy:
+		return "seamark-workloads could write all pods"
+	default:
+		return "an agent could write for other nodes"
 	}
-	return "an agent could write for other nodes"
 }
 
 func firstLine(text string) string {

@@ -21,7 +21,7 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 		"Off":  nil,
 	} {
 		t.Run(enforcement, func(t *testing.T) {
-			objects := parse(t, template(t, helm, "ns", "--set", "policies.markerAuthor.enforcement="+enforcement))
+			objects := parse(t, template(t, helm, "ns", "--set", workloads+",policies.markerAuthor.enforcement="+enforcement))
 			got := at(objects[binding], []string{"spec", "validationActions"})
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the binding's actions (-want +got):\n%s", diff)
@@ -29,7 +29,7 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 			if _, there := objects[policy]; there != (want != nil) {
 				t.Errorf("the policy exists: %t", there)
 			}
-			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events"} {
+			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-workloads-pods"} {
 				k := key{Kind: binding.Kind, Name: name}
 				if diff := cmp.Diff([]any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"})); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", name, diff)

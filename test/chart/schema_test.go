@@ -227,6 +227,7 @@ func TestRejectedValues(t *testing.T) {
 		"workloads.controllers={cloneset,daemonset}":     "at '/workloads/controllers/1': value must be one of 'cloneset', 'statefulset'",
 		"workloads.controllers={cloneset,cloneset}":      "at '/workloads/controllers': items at 0 and 1 are equal",
 		"workloads.controllers=null":                     "at '/workloads': missing property 'controllers'",
+		"workloads.excludedNamespaces={a b}":             "at '/workloads/excludedNamespaces/0': 'a b' does not match pattern",
 		"workloads.enabled=sure":                         "at '/workloads/enabled': got string, want boolean",
 		"workloads.replica=3":                            "at '/workloads': additional properties 'replica' not allowed",
 		"imagePullSecrets[0]=s":                          "at '/imagePullSecrets/0': got string, want object",

@@ -28,7 +28,7 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if k.Name == "seamark-workloads" || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}
@@ -108,6 +108,7 @@ func TestWorkloadsValues(t *testing.T) {
 	namespaced := func(kind, name string) key { return key{Kind: kind, Namespace: "ns", Name: name} }
 	program := namespaced("Deployment", name)
 	policy := namespaced("NetworkPolicy", name)
+	admission := key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}
 	for name, test := range map[string]struct {
 		set    string
 		object key
@@ -144,6 +145,8 @@ func TestWorkloadsValues(t *testing.T) {
 		"egress":                {"networkPolicy.egress[0].ports[0].port=443", policy, "spec.egress.0.ports.0.port", int64(443)},
 		"metrics":               {"monitoring.serviceMonitor.enabled=true", namespaced("ServiceMonitor", name), "spec.endpoints.0.port", "metrics"},
 		"scraped pods":          {"monitoring.serviceMonitor.enabled=true", namespaced("Service", name+"-metrics"), "spec.selector.app\\.kubernetes\\.io/component", "workloads"},
+		"excluded namespaces":   {"workloads.excludedNamespaces={a,b}", admission, "spec.variables.0.expression", `["a","b"]`},
+		"excludes no namespace": {"workloads.excludedNamespaces=null", admission, "spec.variables.0.expression", "[]"},
 		"stopped by uninstall":  {"crds.install=true", namespaced("Role", "seamark-uninstall"), "rules.0.resourceNames.1", name},
 		"lease of uninstall":    {"crds.install=true", namespaced("Role", "seamark-uninstall"), "rules.1.resourceNames.1", name},
 	} {

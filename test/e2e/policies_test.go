@@ -31,7 +31,9 @@ import (
 func TestPolicyTypeCheck(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)
-	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-marker-author"} {
+	for _, name := range []string{
+		"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-marker-author", "seamark-workloads-pods",
+	} {
 		s.Eventually("policy "+name+" is type-checked", func(ctx context.Context) error {
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 			if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, policy); err != nil {

@@ -27,6 +27,11 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofWorkloads, err := env.ReadManifests("config/workloads/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = append(objects, ofWorkloads...)
 	seen := 0
 	for _, object := range objects {
 		if object.GetKind() != "ValidatingAdmissionPolicy" {
@@ -42,8 +47,8 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 4; seen != want {
-		t.Errorf("config/policies has %d policies, want %d", seen, want)
+	if want := 5; seen != want {
+		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }
 
