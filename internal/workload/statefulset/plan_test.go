@@ -131,6 +131,9 @@ func (f *fixture) describe(t *testing.T, pod *corev1.Pod, word string) {
 		ready.Status, ready.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(now().Add(-5*time.Second))
 	case word == "broken":
 		ready.Status = corev1.ConditionFalse
+	case word == "pending":
+		pod.Status.Phase, pod.Status.Conditions = corev1.PodPending, nil
+		pod.CreationTimestamp = metav1.NewTime(now())
 	case word == "fresh":
 		ready.LastTransitionTime = metav1.NewTime(now().Add(-5 * time.Second))
 	case word == "terminating":
@@ -197,6 +200,10 @@ func runCases(t *testing.T, cases map[string]planCase) {
 
 func ordered(set *appsv1beta1.StatefulSet) {
 	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+}
+
+func onDelete(set *appsv1beta1.StatefulSet) {
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 }
 
 func both(changes ...func(*appsv1beta1.StatefulSet)) func(*appsv1beta1.StatefulSet) {

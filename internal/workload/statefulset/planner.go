@@ -38,8 +38,8 @@ type planner struct {
 	revisions revision.Result
 	templates map[string]*corev1.PodTemplateSpec
 	claims    map[string]*corev1.PersistentVolumeClaim
-	// differences are those of the templates of old revisions to the new one, by name of the revision.
-	differences map[string]*inplace.Difference
+	// differences are those of two templates, by the names of their revisions.
+	differences map[[2]string]*inplace.Difference
 
 	// replicas are the pods that should exist, by ascending ordinal. excess are the other pods of the
 	// set, by descending ordinal.
@@ -50,6 +50,8 @@ type planner struct {
 	// their UIDs. waiting are the pods that are not updated and whose update has not started.
 	targets, waiting []*corev1.Pod
 	target           map[types.UID]bool
+	// blocker is the replica to repair, see findBlocker. It is nil if there is none.
+	blocker *corev1.Pod
 	// down is the number of replicas that are unavailable, -1 if it is not known yet.
 	down int
 	// refused is why a pod cannot be updated in place, if the strategy permits nothing else.
@@ -78,7 +80,7 @@ func newPlanner(in *Input, out *Output) (*planner, error) {
 		in: in, out: out, set: in.Set,
 		ordered:   in.Set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		retention: retentionOf(in.Set),
-		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[string]*inplace.Difference{},
+		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[[2]string]*inplace.Difference{},
 		patches: map[types.UID]int{},
 		gone:    map[types.UID]bool{},
 		down:    -1,

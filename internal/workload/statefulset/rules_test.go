@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -155,13 +156,10 @@ func TestUpdate(t *testing.T) {
 			set: func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }, pods: []string{"0", "1", "2"},
 		},
 		"OnDelete": {
-			set: func(set *appsv1beta1.StatefulSet) {
-				set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-			},
-			pods: []string{"0", "1"}, want: []string{"create db-2 v2"},
+			set: onDelete, pods: []string{"0", "1"}, want: []string{"create db-2 v2"},
 		},
 		"ordered: not while a replica is unavailable": {
-			set: ordered, pods: []string{"0 broken", "1", "2"},
+			set: ordered, pods: []string{"0 updated broken", "1", "2"},
 		},
 		"in place": {
 			set: inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType), pods: []string{"0", "1", "2"},
@@ -170,6 +168,51 @@ func TestUpdate(t *testing.T) {
 		"specified deletes respect maxUnavailable": {
 			pods: []string{"0 updated", "1 updated " + pub.SpecifiedDeleteKey + "=", "2 updated " + pub.SpecifiedDeleteKey + "=true"},
 			want: []string{"delete db-2: SpecifiedDelete"},
+		},
+	})
+}
+
+// The template of v1 is wrong and that of v2 repairs it, or the other way round below the partition.
+func TestOrderedReadyRepairsTheReplicaThatBlocks(t *testing.T) {
+	const state = pub.LifecycleStateKey
+	ifPossible := both(ordered, inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType))
+	changed := func(set *appsv1beta1.StatefulSet) {
+		set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "B"}}
+	}
+	runCases(t, map[string]planCase{
+		"in turn, at once":           {set: ordered, pods: []string{"0 updated", "1 unready"}, want: []string{"delete db-1: Update"}},
+		"a pod that is not running":  {set: ordered, pods: []string{"0 pending"}, want: []string{"delete db-0: Update"}},
+		"out of turn, when broken":   {set: ordered, pods: []string{"0", "1 broken", "2"}, want: []string{"delete db-1: Update"}},
+		"out of turn, restarted":     {set: ordered, pods: []string{"0", "1 unready", "2"}, after: 25 * time.Second},
+		"only the first":             {set: ordered, pods: []string{"0", "1 broken", "2 broken"}, want: []string{"delete db-1: Update"}},
+		"not behind another one":     {set: ordered, pods: []string{"0 updated broken", "1", "2 broken"}},
+		"not while one is replaced":  {set: ordered, pods: []string{"0 terminating", "1", "2 broken"}},
+		"ready but not available":    {set: both(ordered, minReady(30)), pods: []string{"0 fresh"}, after: 25 * time.Second},
+		"the wanted revision":        {set: ordered, pods: []string{"0 updated broken"}},
+		"paused":                     {set: both(ordered, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }), pods: []string{"0 broken"}},
+		"OnDelete":                   {set: both(ordered, onDelete), pods: []string{"0 broken"}},
+		"below the partition":        {set: both(ordered, partition(2)), pods: []string{"0 updated broken", "1"}, want: []string{"delete db-0: Revert"}},
+		"below the partition, early": {set: both(ordered, partition(2)), pods: []string{"0 updated unready", "1"}, after: 25 * time.Second},
+		"below the partition, old":   {set: both(ordered, partition(2)), pods: []string{"0 broken", "1"}},
+		"in place":                   {set: ifPossible, pods: []string{"0 updated", "1 broken"}, want: []string{"Updating db-1"}},
+		"in place, below":            {set: both(ifPossible, partition(1)), pods: []string{"0 updated broken"}, want: []string{"Updating db-0"}},
+		"not possible in place":      {set: both(ifPossible, changed), pods: []string{"0 broken"}, want: []string{"delete db-0: Update"}},
+		"InPlaceOnly":                {set: both(ordered, changed, inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)), pods: []string{"0 broken"}},
+		"the hook preDelete holds it": {
+			set: both(ordered, partition(1), preDelete), pods: []string{"0 updated broken hook=true"},
+			want: []string{"PreparingDelete db-0"},
+		},
+		"held": {
+			set:  both(ordered, partition(1), preDelete),
+			pods: []string{"0 updated broken hook=true " + state + "=PreparingDelete"},
+		},
+		"released": {
+			set: both(ordered, partition(1), preDelete), pods: []string{"0 updated broken " + state + "=PreparingDelete"},
+			want: []string{"delete db-0: PreparedDelete"},
+		},
+		"ready again while held": {
+			set:  both(ordered, partition(1), preDelete),
+			pods: []string{"0 updated hook=true " + state + "=PreparingDelete"}, want: []string{"Normal db-0", "create db-1 v2"},
 		},
 	})
 }

@@ -25,7 +25,8 @@ func (p *planner) scale() (bool, error) {
 }
 
 // createReplicas creates missing replicas and deletes finished ones, which are created again when they
-// are gone. With OrderedReady it stops at the first replica that is not available. With Parallel it
+// are gone. With OrderedReady it stops at the first replica that is not available, and repairs it if a
+// revision does. With Parallel it
 // stops when as many replicas are unavailable as scaleStrategy.maxUnavailable permits, or when the step
 // creates as many as a step may.
 func (p *planner) createReplicas() (bool, error) {
@@ -39,6 +40,12 @@ func (p *planner) createReplicas() (bool, error) {
 			}
 		case r.pod != nil && workload.Finished(r.pod) && !workload.Terminating(r.pod):
 			p.remove(r.pod, "Finished")
+		case r.pod != nil && r.pod == p.blocker:
+			if !p.busy(r.pod) && !inTransition(r.pod) {
+				if _, err := p.startUpdate(r.pod); err != nil {
+					return false, err
+				}
+			}
 		case !r.blocked && p.available(r.pod):
 			continue
 		}

@@ -9,6 +9,8 @@
 //   - An update does not make more pods unavailable than maxUnavailable, and does not update more pods
 //     than the partition permits. A pod whose update has started counts as unavailable until it is
 //     available again, and is continued before another one is started, whatever its labels are by then.
+//   - OrderedReady waits for the first replica that is not available. If it is not ready and has another
+//     revision than it should have, it is updated: the following replicas would wait for it forever.
 //   - A step after which nothing changes writes nothing.
 package statefulset
 
@@ -72,6 +74,7 @@ func Plan(in Input) (Output, error) {
 	p.arrange()
 	if in.Set.DeletionTimestamp == nil {
 		p.findTargets()
+		p.findBlocker()
 		if err := p.step(); err != nil {
 			return Output{}, err
 		}

@@ -24,7 +24,7 @@ func (p *planner) advance() error {
 		if pod == nil || !workload.Active(pod) || p.busy(pod) {
 			continue
 		}
-		old := p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
+		old := pod == p.blocker || p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
 		if err := p.advancePod(pod, specifiedDelete(pod), old); err != nil {
 			return err
 		}

@@ -86,6 +86,41 @@ func (p *planner) unorderedTargets() []*corev1.Pod {
 	return targets[:min(max(count, 0), len(targets))]
 }
 
+// findBlocker finds the replica that OrderedReady waits for although its revision is not the one that it
+// should have: after a template that does not work, the following replicas would wait for it forever. In
+// the order of the update it is repaired at once, otherwise when it is broken. A replica that the
+// partition excludes should have the current revision, if that is known.
+func (p *planner) findBlocker() {
+	if !p.ordered || p.strategy.unordered || !p.strategy.rolling || p.strategy.paused {
+		return
+	}
+	i := slices.IndexFunc(p.replicas, func(r replica) bool { return r.blocked || !p.available(r.pod) })
+	if i < 0 {
+		return
+	}
+	pod := p.replicas[i].pod
+	if pod == nil || !workload.Active(pod) || workload.Ready(pod) {
+		return
+	}
+	repairs, next := false, slices.IndexFunc(p.targets, func(t *corev1.Pod) bool { return !p.updated(t) })
+	if p.target[pod.UID] {
+		repairs = !p.updated(pod) && (p.targets[next] == pod || p.broken(pod, true))
+	} else {
+		repairs = p.revisions.Current != p.revisions.Update && !revision.Is(pod, p.revisions.Current.Name) && p.broken(pod, true)
+	}
+	if repairs {
+		p.blocker = pod
+	}
+}
+
+// wanted returns the revision that the update of a pod leads to.
+func (p *planner) wanted(pod *corev1.Pod) *appsv1.ControllerRevision {
+	if p.target[pod.UID] {
+		return p.revisions.Update
+	}
+	return p.revisions.Current
+}
+
 // inTransition reports whether the deletion or the update of the pod has started.
 func inTransition(pod *corev1.Pod) bool {
 	switch lifecycle.State(pod) {
@@ -213,8 +248,12 @@ func (p *planner) deleteSpecified(unavailable int) int {
 // startUpdate updates the pod in place if the strategy and the change permit it, and otherwise deletes
 // it. It reports false if neither is possible.
 func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
+	reason := "Update"
+	if !p.target[pod.UID] {
+		reason = "Revert"
+	}
 	if !p.strategy.inPlace {
-		p.remove(pod, "Update")
+		p.remove(pod, reason)
 		return true, nil
 	}
 	change, why, err := p.change(pod)
@@ -228,7 +267,7 @@ func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
 		p.refuse(pod, why)
 		return false, nil
 	default:
-		p.remove(pod, "Update")
+		p.remove(pod, reason)
 	}
 	return true, nil
 }
@@ -247,18 +286,19 @@ func (p *planner) change(pod *corev1.Pod) (*inplace.Change, string, error) {
 	if rev == nil {
 		return nil, "its revision does not exist", nil
 	}
-	difference := p.differences[rev.Name]
+	wanted := p.wanted(pod)
+	difference := p.differences[[2]string{rev.Name, wanted.Name}]
 	if difference == nil {
 		from, err := p.template(rev)
 		if err != nil {
 			return nil, "", err
 		}
-		to, err := p.template(p.revisions.Update)
+		to, err := p.template(wanted)
 		if err != nil {
 			return nil, "", err
 		}
 		difference = inplace.Between(from, to)
-		p.differences[rev.Name] = difference
+		p.differences[[2]string{rev.Name, wanted.Name}] = difference
 	}
 	change, why := difference.Decide(pod)
 	return change, why, nil
@@ -271,12 +311,13 @@ func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
 		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, hooks, p.in.Now))
 		return
 	}
+	name := p.wanted(pod).Name
 	patch := inplace.Start(pod, change, inplace.Target{
-		Revision: p.revisions.Update.Name,
-		Labels:   map[string]string{appsv1.ControllerRevisionHashLabelKey: p.revisions.Update.Name},
+		Revision: name,
+		Labels:   map[string]string{appsv1.ControllerRevisionHashLabelKey: name},
 		Grace:    p.strategy.grace,
 	}, p.in.Now)
 	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.in.Now).Merge(patch))
-	to := " in place to revision " + p.revisions.Update.Name
+	to := " in place to revision " + name
 	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
 }
