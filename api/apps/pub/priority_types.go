@@ -5,6 +5,10 @@ package pub
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// UpdateBegunKey is the annotation of a ControllerRevision with the time, in RFC 3339, from which on it is
+// the update revision again, after a rollback. OpenKruise does not set it.
+const UpdateBegunKey = "seamark.dev/update-begun"
+
 // UpdatePriorityStrategy orders the pods of an update by their labels. Only one of orderPriority and
 // weightPriority may be set. Pods without any of the keys, and pods that no term matches, are updated
 // last.

@@ -107,7 +107,10 @@ func (p *planner) wait(candidates []*member) time.Duration {
 			pods = append(pods, m.pod)
 		}
 	}
-	return order.Wait(pods, p.Set.Spec.UpdateStrategy.PriorityStrategy, p.Markers, p.Now)
+	return order.Wait(pods, order.WaitOptions{
+		Strategy: p.Set.Spec.UpdateStrategy.PriorityStrategy, Markers: p.Markers,
+		Begun: revision.Begun(p.revisions.Update), All: p.Pods, Now: p.Now,
+	})
 }
 
 // updatePod takes the next step of the pod's update, unless maxUnavailable does not permit it, which
@@ -224,7 +227,7 @@ func (p *planner) readRevisions() error {
 	}
 	owner := revision.Owner{
 		Object: p.Set, Kind: Kind(), Template: &p.Set.Spec.Template, Encoder: p.Encoder,
-		CurrentRevision: p.Set.Status.CurrentRevision,
+		CurrentRevision: p.Set.Status.CurrentRevision, Now: p.Now,
 	}
 	if p.Set.Status.CollisionCount != nil {
 		owner.CollisionCount = *p.Set.Status.CollisionCount

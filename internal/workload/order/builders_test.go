@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
 )
 
 // now is the time of the tests.
@@ -64,6 +66,10 @@ func restarts(counts ...int32) func(*corev1.Pod) {
 
 func created(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = ago(d) }
+}
+
+func entered(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations[pub.LifecycleTimestampKey] = ago(d).Format(time.RFC3339) }
 }
 
 func label(key, value string) func(*corev1.Pod) {

@@ -14,11 +14,19 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 )
 
-// WaitBound is the longest time that an update waits for the label of a pod that its priority
-// depends on.
-const WaitBound = 30 * time.Second
+const (
+	// WaitBound is the longest time that an update waits for the label of a pod that its priority
+	// depends on, after the pod became ready or a marker does not know the label.
+	WaitBound = 30 * time.Second
+	// WaitLimit is the longest time that an update waits for labels after it has begun, or after the last
+	// pod has been replaced or updated in place: a pod may become ready again and again.
+	WaitLimit = 2 * time.Minute
+	// startBound is the time after the creation of a pod in which it counts when the pod becomes ready.
+	startBound = 10 * time.Minute
+)
 
 // priorities is a strategy with parsed selectors.
 type priorities struct {
@@ -102,17 +110,30 @@ func Keys(strategy *pub.UpdatePriorityStrategy) []string {
 	return result
 }
 
-// Wait returns for how long the update must not start with another pod, zero if it may: one of the
-// pods has none of the labels that its priority depends on, and a marker is about to write one. That
+// WaitOptions are what Wait depends on besides the pods.
+type WaitOptions struct {
+	// Strategy is that of the set. Without one, no label is waited for.
+	Strategy *pub.UpdatePriorityStrategy
+	// Markers is what is known about the markers that select pods of the set.
+	Markers workload.Markers
+	// Begun is when the update began, zero if that is not known: WaitLimit then does not apply.
+	Begun time.Time
+	// All are all pods of the set.
+	All []*corev1.Pod
+	// Now is the time.
+	Now time.Time
+}
+
+// Wait returns for how long the update must not start with another pod, zero or less if it may: one of
+// the pods has none of the labels that its priority depends on, and a marker is about to write one. That
 // is so for WaitBound after the pod became ready, and for WaitBound after a condition of a marker
-// became Unknown. The pods are those that must still be updated and whose update has not started.
-// Pods that are not ready are not waited for: they are updated first, whatever their labels are.
-func Wait(
-	pods []*corev1.Pod, strategy *pub.UpdatePriorityStrategy, markers workload.Markers, now time.Time,
-) time.Duration {
-	marked, read := false, Keys(strategy)
+// became Unknown, but not after WaitLimit. The pods are those that must still be updated and whose
+// update has not started. Pods that are not ready are not waited for: they are updated first, whatever
+// their labels are.
+func Wait(pods []*corev1.Pod, opts WaitOptions) time.Duration {
+	marked, read := false, Keys(opts.Strategy)
 	for _, k := range read {
-		marked = marked || markers.Labels.Has(k)
+		marked = marked || opts.Markers.Labels.Has(k)
 	}
 	if !marked {
 		return 0
@@ -120,10 +141,33 @@ func Wait(
 	var wait time.Duration
 	for _, pod := range pods {
 		if workload.Ready(pod) && !hasAny(pod.Labels, read) {
-			wait = max(wait, since(pod, markers).Add(WaitBound).Sub(now))
+			wait = max(wait, since(pod, opts.Markers).Add(WaitBound).Sub(opts.Now))
 		}
 	}
+	if wait > 0 && !opts.Begun.IsZero() {
+		wait = min(wait, progressed(&opts).Add(WaitLimit).Sub(opts.Now))
+	}
 	return wait
+}
+
+// progressed returns when the update last made progress: when it began, or when the last pod was
+// created, changed its state, or became ready after its creation. It does not follow a pod whose
+// readiness toggles.
+func progressed(opts *WaitOptions) time.Time {
+	last := opts.Begun
+	for _, pod := range opts.All {
+		created := pod.CreationTimestamp.Time
+		times := []time.Time{created, lifecycle.Timestamp(pod).Time}
+		if ready := workload.Condition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.Time.Before(created.Add(startBound)) {
+			times = append(times, ready.LastTransitionTime.Time)
+		}
+		for _, t := range times {
+			if t.After(last) {
+				last = t
+			}
+		}
+	}
+	return last
 }
 
 func hasAny(set map[string]string, wanted []string) bool {

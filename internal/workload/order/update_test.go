@@ -161,6 +161,8 @@ func TestUpdateWaitsForLabels(t *testing.T) {
 		pods     []*corev1.Pod
 		strategy *pub.UpdatePriorityStrategy
 		markers  workload.Markers
+		begun    time.Duration
+		all      []*corev1.Pod
 		want     time.Duration
 	}{
 		"no strategy": {pods: []*corev1.Pod{pod("a", readyFor(0))}, markers: role},
@@ -201,9 +203,37 @@ func TestUpdateWaitsForLabels(t *testing.T) {
 			pods:     []*corev1.Pod{pod("a", readyFor(29*time.Second)), pod("b", readyFor(2*time.Second))},
 			strategy: weighted(map[string]int32{"x": 1}), markers: role, want: 28 * time.Second,
 		},
+		"the update has begun a while ago": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: 110 * time.Second, want: 10 * time.Second,
+		},
+		"the update has waited for long enough": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: WaitLimit,
+		},
+		"another pod was replaced since": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: time.Hour, all: []*corev1.Pod{pod("b", created(time.Minute), notReady)}, want: 20 * time.Second,
+		},
+		"another pod was updated in place since": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: time.Hour, all: []*corev1.Pod{pod("b", entered(105*time.Second))}, want: 15 * time.Second,
+		},
+		"another pod was replaced and became ready late": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: time.Hour, all: []*corev1.Pod{pod("b", created(5*time.Minute), readyFor(time.Second))}, want: 20 * time.Second,
+		},
+		"the readiness of all pods toggles": {
+			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
+			begun: time.Hour, all: []*corev1.Pod{pod("b", created(13*time.Minute), readyFor(time.Second))},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Wait(test.pods, test.strategy, test.markers, now()); max(got, 0) != test.want {
+			options := WaitOptions{Strategy: test.strategy, Markers: test.markers, All: append(test.pods, test.all...), Now: now()}
+			if test.begun > 0 {
+				options.Begun = ago(test.begun).Time
+			}
+			if got := Wait(test.pods, options); max(got, 0) != test.want {
 				t.Errorf("wait %s, want %s", got, test.want)
 			}
 		})

@@ -7,11 +7,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
 )
 
 // maxCollisions is the number of names that Plan tries.
@@ -31,6 +34,18 @@ type Owner struct {
 	CollisionCount int32
 	// CurrentRevision is the name of the current revision in the set's status, empty if it has none.
 	CurrentRevision string
+	// Now is the time. It is recorded when an earlier revision becomes the update revision again.
+	Now time.Time
+}
+
+// Begun returns when the update to the revision began: when the revision was created, or when it became
+// the update revision again. It is zero for a revision that does not exist yet.
+func Begun(rev *appsv1.ControllerRevision) time.Time {
+	again, err := time.Parse(time.RFC3339, rev.Annotations[pub.UpdateBegunKey])
+	if err == nil && again.After(rev.CreationTimestamp.Time) {
+		return again
+	}
+	return rev.CreationTimestamp.Time
 }
 
 // Result is what becomes of the revisions of a set. Its revisions are copies where they change.
@@ -80,6 +95,7 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 		if i < len(own)-1 {
 			result.Update = own[i].DeepCopy()
 			result.Update.Revision = number
+			metav1.SetMetaDataAnnotation(&result.Update.ObjectMeta, pub.UpdateBegunKey, owner.Now.UTC().Format(time.RFC3339))
 			own = append(slices.Delete(own, i, i+1), result.Update)
 		}
 	}

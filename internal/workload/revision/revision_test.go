@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -156,7 +157,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := owner(test.template)
-			o.CurrentRevision = test.current
+			o.CurrentRevision, o.Now = test.current, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			before := fmt.Sprint(test.revisions)
 			inUse := map[string]bool{}
 			for _, n := range test.inUse {
@@ -176,6 +177,9 @@ func TestPlan(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again := revision.Begun(result.Update).Equal(o.Now); again != (test.want.number > 3) {
+				t.Errorf("the update began at %s, now is %s", revision.Begun(result.Update), o.Now)
 			}
 			if fmt.Sprint(test.revisions) != before {
 				t.Error("the input is changed")

@@ -121,7 +121,7 @@ func (p *planner) planRevisions() error {
 	var err error
 	p.revisions, err = revision.Plan(revision.Owner{
 		Object: p.set, Kind: Kind(), Template: &p.set.Spec.Template, Encoder: p.in.Encoder,
-		CollisionCount: collisions, CurrentRevision: p.set.Status.CurrentRevision,
+		CollisionCount: collisions, CurrentRevision: p.set.Status.CurrentRevision, Now: p.in.Now,
 	}, p.in.Revisions, limit, inUse)
 	if err != nil || p.set.DeletionTimestamp != nil {
 		return err

@@ -9,10 +9,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workload/order"
 )
 
 func TestScale(t *testing.T) {
@@ -300,4 +303,40 @@ func TestUnorderedUpdate(t *testing.T) {
 			want: []string{"create db-0 v1"},
 		},
 	})
+}
+
+// TestTogglingPodDoesNotStopTheUpdate rolls back while a pod without a role is ready for 20 s and not ready
+// for 20 s, in turns.
+func TestTogglingPodDoesNotStopTheUpdate(t *testing.T) {
+	f := build(t, byRole).pods(t, "0 updated role=primary", "1 updated", "2 updated role=secondary")
+	f.in.Markers.Labels = sets.New("role")
+	begun := f.in.Now
+	for _, rev := range f.in.Revisions {
+		rev.CreationTimestamp = metav1.NewTime(begun.Add(-24 * time.Hour))
+	}
+	for _, pod := range f.in.Pods {
+		pod.CreationTimestamp = metav1.NewTime(begun.Add(-time.Hour))
+	}
+	f.in.Set.Spec.Template.Spec.Containers[0].Image = "db:1"
+	f.in.Revisions[0] = f.plan(t).UpdateRevisions[0]
+	ready := &f.in.Pods[1].Status.Conditions[0]
+	for ready.LastTransitionTime = metav1.NewTime(begun); ; f.in.Now = f.in.Now.Add(time.Second) {
+		waited := f.in.Now.Sub(begun)
+		if waited%(20*time.Second) == 0 {
+			ready.LastTransitionTime = metav1.NewTime(f.in.Now)
+			ready.Status = corev1.ConditionFalse
+			if waited%(40*time.Second) == 0 {
+				ready.Status = corev1.ConditionTrue
+			}
+		}
+		if out := f.plan(t); len(out.Deletes) > 0 {
+			if waited != order.WaitLimit {
+				t.Errorf("the update continues after %s, want %s", waited, order.WaitLimit)
+			}
+			return
+		}
+		if waited > time.Hour {
+			t.Fatal("the update does not continue")
+		}
+	}
 }

@@ -178,7 +178,10 @@ func (p *planner) update(proceed bool) error {
 	if !proceed || p.strategy.paused || len(p.targets) == 0 {
 		return nil
 	}
-	if wait := order.Wait(p.waiting, p.strategy.priority, p.in.Markers, p.in.Now); wait > 0 {
+	if wait := order.Wait(p.waiting, order.WaitOptions{
+		Strategy: p.strategy.priority, Markers: p.in.Markers,
+		Begun: revision.Begun(p.revisions.Update), All: p.in.Pods, Now: p.in.Now,
+	}); wait > 0 {
 		p.requeue(wait)
 		return nil
 	}
