@@ -43,6 +43,8 @@ type Actions struct {
 
 	// Events are recorded on the set after the writes have succeeded.
 	Events []Event
+	// StatusEvents are recorded on the set after the status of the step has been written.
+	StatusEvents []Event
 	// RequeueAfter is the time until the planner must run again although nothing changes. Zero means
 	// never.
 	RequeueAfter time.Duration

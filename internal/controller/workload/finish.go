@@ -104,6 +104,9 @@ type Status struct {
 	// Settled reports whether all pods of the set exist and are available and the step wrote nothing, so
 	// that the status is final until something changes.
 	Settled bool
+
+	// events are recorded after the status has been written.
+	events []workload.Event
 }
 
 // Finish writes the status if it changed, and returns when the set is reconciled next. The status of a
@@ -112,6 +115,7 @@ type Status struct {
 func (b *Base) Finish(
 	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
+	status.events = actions.StatusEvents
 	result, err := b.finish(ctx, set, actions, step, status)
 	if status.Settled {
 		b.memory.settled(client.ObjectKeyFromObject(set), set.GetUID())
@@ -246,6 +250,9 @@ func (b *Base) publish(ctx context.Context, set client.Object, status Status) er
 		return fmt.Errorf("write the status: %w", err)
 	}
 	b.Metrics.StatusWritten(b.Kind.Kind)
+	for i := range status.events {
+		b.Recorder.Event(set, status.events[i].Type, status.events[i].Reason, status.events[i].Message())
+	}
 	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion(), b.Now())
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -41,8 +42,10 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
 			server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
 			at := time.Unix(1000, 0)
-			b := NewBase(Options{Client: server, Metrics: noMetrics{}, Now: func() time.Time { return at }})
+			recorder := record.NewFakeRecorder(10)
+			b := NewBase(Options{Client: server, Metrics: noMetrics{}, Recorder: recorder, Now: func() time.Time { return at }})
 			b.Kind = v1alpha1.GroupVersion().WithKind("CloneSet")
+			actions := &workload.Actions{StatusEvents: []workload.Event{{Sentence: "something new"}}}
 			stored := func() int32 {
 				t.Helper()
 				if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -54,7 +57,7 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 				before := stored()
 				after := set.Status
 				after.Replicas++
-				result, err := b.Finish(t.Context(), set, &workload.Actions{}, &step, Status{Before: &set.Status, After: &after})
+				result, err := b.Finish(t.Context(), set, actions, &step, Status{Before: &set.Status, After: &after})
 				if err != nil || result.RequeueAfter == 0 && stored() == 0 {
 					t.Fatalf("result %+v, %v, want that the status is written later", result, err)
 				}
@@ -65,6 +68,9 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 			}
 			if got := stored(); got != 1 {
 				t.Errorf("%d writes of the status in 10 s, want 1", got)
+			}
+			if got := len(recorder.Events); got != 1 {
+				t.Errorf("%d events about the status, want one after its write", got)
 			}
 		})
 	}

@@ -106,27 +106,27 @@ func (p *planner) lost(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) boo
 		func(template corev1.PersistentVolumeClaim) bool { return claim.Name == p.claimName(&template, id) })
 }
 
-// reserved returns how many new pods wait for the names of pods that have ended or are being deleted by
-// somebody else: their replacements use their claims.
-func (p *planner) reserved() int {
+// reserving returns the pods that have ended or are being deleted by somebody else and whose names new
+// pods wait for: their replacements use their claims.
+func (p *planner) reserving() []*corev1.Pod {
 	if p.Set.Spec.ScaleStrategy.DisablePVCReuse || len(p.Set.Spec.VolumeClaimTemplates) == 0 {
-		return 0
+		return nil
 	}
-	leaving := make(map[string]bool)
+	leaving := make(map[string]*corev1.Pod)
 	for _, pod := range p.Pods {
 		if workload.Terminating(pod) && p.mine(pod) || p.finished(pod) {
-			leaving[pod.Labels[v1alpha1.CloneSetInstanceID]] = true
+			leaving[pod.Labels[v1alpha1.CloneSetInstanceID]] = pod
 		}
 	}
-	n := 0
+	var pods []*corev1.Pod
 	for _, claim := range p.Claims {
 		id := claim.Labels[v1alpha1.CloneSetInstanceID]
-		if id != "" && leaving[id] && claim.DeletionTimestamp == nil && p.owned(claim) {
-			leaving[id] = false
-			n++
+		if id != "" && leaving[id] != nil && claim.DeletionTimestamp == nil && p.owned(claim) {
+			pods = append(pods, leaving[id])
+			delete(leaving, id)
 		}
 	}
-	return n
+	return pods
 }
 
 // owned reports whether the set owns the claim.

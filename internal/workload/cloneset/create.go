@@ -37,7 +37,7 @@ func (p *planner) scaleOut(surge int) ([]*corev1.Pod, error) {
 			old++
 		}
 	}
-	n := min(p.replicas+surge-total-p.reserved(), max(p.scaleMaxUnavailable-unavailable, 0), workload.MostCreates)
+	n := min(p.replicas+surge-total-len(p.reserving()), max(p.scaleMaxUnavailable-unavailable, 0), workload.MostCreates)
 	if n <= 0 {
 		return nil, nil
 	}

@@ -102,12 +102,28 @@ func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 	}
 	set(s, ConditionPodsNotAdopted, reasonForeign, message, p.Now)
 
+	message, next := workload.Overdue(p.reserving(), p.Now)
+	p.after(next)
+	set(s, workload.DeletionOverdue, workload.StillTerminating, message, p.Now)
+	if message != "" && !isTrue(&p.Set.Status, workload.DeletionOverdue) {
+		p.out.StatusEvents = append(p.out.StatusEvents, workload.Event{
+			Type: corev1.EventTypeWarning, Reason: workload.DeletionOverdue, Sentence: message,
+		})
+	}
+
 	message = ""
 	if keys := workload.MarkedKeys(p.Set.Spec.Selector, p.Markers); len(keys) > 0 {
 		message = fmt.Sprintf("PodProbeMarkers write label keys of spec.selector: %s. "+
 			"The set releases a pod when its label changes.", workload.List(keys))
 	}
 	set(s, workload.SelectorMarked, reasonMarked, message, p.Now)
+}
+
+// isTrue reports whether the condition is True.
+func isTrue(status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
 }
 
 // Unplanned returns the status of a set for which Plan returned the error: FailedScale is True, because

@@ -211,3 +211,39 @@ func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
 		})
 	}
 }
+
+func TestOverdueDeletionIsReported(t *testing.T) {
+	f := newFixture(t, 2, withClaims).pod("a").claim("a").pod("b", terminating).claim("b")
+	f.pod("without", terminating)
+	deleted := func(d time.Duration) {
+		at := ago(d)
+		f.pods[1].DeletionTimestamp, f.pods[2].DeletionTimestamp = &at, &at
+	}
+	deleted(4 * time.Minute)
+	out := f.plan(t)
+	if len(out.Status.Conditions)+len(out.StatusEvents) != 0 || out.RequeueAfter != time.Minute {
+		t.Errorf("conditions %+v, events %+v, next step after %s, want one after a minute",
+			out.Status.Conditions, out.StatusEvents, out.RequeueAfter)
+	}
+	deleted(5 * time.Minute)
+	out = f.plan(t)
+	const message = "Pods are still terminating 5 minutes after their grace period, and new pods wait for their names or claims: " +
+		"web-b. If their node is lost, delete its Node object or add the taint node.kubernetes.io/out-of-service."
+	want := []v1alpha1.CloneSetCondition{{
+		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0),
+	}}
+	if diff := cmp.Diff(want, out.Status.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if len(out.StatusEvents) != 1 || out.StatusEvents[0].Message() != message {
+		t.Errorf("events %+v, want one with the message", out.StatusEvents)
+	}
+	f.set.Status = out.Status
+	if out = f.plan(t); len(out.StatusEvents) > 0 || !cmp.Equal(f.set.Status, out.Status) {
+		t.Errorf("events %+v, status %+v after the condition is set, want no change", out.StatusEvents, out.Status)
+	}
+	f.pods = f.pods[:1]
+	if out = f.plan(t); out.Status.Conditions[0].Status != corev1.ConditionFalse || len(out.StatusEvents) > 0 {
+		t.Errorf("conditions %+v after the pod is gone, want False", out.Status.Conditions)
+	}
+}

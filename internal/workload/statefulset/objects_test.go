@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -217,6 +218,29 @@ func TestConditions(t *testing.T) {
 		if c.Status != corev1.ConditionFalse {
 			t.Errorf("condition %s is %s after the cause is gone, want False", c.Type, c.Status)
 		}
+	}
+}
+
+func TestOverdueDeletionIsReported(t *testing.T) {
+	f := build(t, nil).pods(t, "0 updated", "1 updated", "2 updated terminating")
+	f.in.Now = now().Add(4 * time.Minute)
+	if out := f.plan(t); len(out.Status.Conditions)+len(out.StatusEvents) != 0 || out.RequeueAfter != time.Minute {
+		t.Errorf("conditions %+v, events %+v, next step after %s, want one after a minute",
+			out.Status.Conditions, out.StatusEvents, out.RequeueAfter)
+	}
+	f.in.Now = now().Add(5 * time.Minute)
+	out := f.plan(t)
+	if c := out.Status.Conditions; len(c) != 1 || c[0].Type != "DeletionOverdue" || c[0].Status != corev1.ConditionTrue ||
+		!strings.Contains(c[0].Message, ": db-2.") || len(out.StatusEvents) != 1 {
+		t.Errorf("conditions %+v, events %+v, want one of each that names db-2", c, out.StatusEvents)
+	}
+	f.in.Set.Status = out.Status
+	if out = f.plan(t); len(out.StatusEvents) > 0 || !cmp.Equal(f.in.Set.Status, out.Status) {
+		t.Errorf("events %+v, status %+v after the condition is set, want no change", out.StatusEvents, out.Status)
+	}
+	f.in.Pods = f.in.Pods[:2]
+	if out = f.plan(t); out.Status.Conditions[0].Status != corev1.ConditionFalse || len(out.StatusEvents) > 0 {
+		t.Errorf("conditions %+v after the pod is gone, want False", out.Status.Conditions)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/order"
 )
 
@@ -33,7 +34,7 @@ func TestScale(t *testing.T) {
 			set: both(ordered, minReady(30)), pods: []string{"0 updated fresh"}, after: 25 * time.Second,
 		},
 		"ordered: waits for a terminating replica": {
-			set: ordered, pods: []string{"0 terminating", "1", "2"},
+			set: ordered, pods: []string{"0 terminating", "1", "2"}, after: workload.OverdueBound,
 		},
 		"ordered: replaces a failed replica": {
 			set: ordered, pods: []string{"0 failed", "1", "2"}, want: []string{"delete db-0: Finished"},
@@ -42,7 +43,7 @@ func TestScale(t *testing.T) {
 			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2"}, want: []string{"delete db-2: ScaleDown"},
 		},
 		"ordered: waits for a terminating excess pod": {
-			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2 terminating"},
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2 terminating"}, after: workload.OverdueBound,
 		},
 		"ordered: an unhealthy excess pod waits for a lower one": {
 			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1 unready", "2 unready"},
@@ -189,7 +190,7 @@ func TestOrderedReadyRepairsTheReplicaThatBlocks(t *testing.T) {
 		"out of turn, restarted":     {set: ordered, pods: []string{"0", "1 unready", "2"}, after: 25 * time.Second},
 		"only the first":             {set: ordered, pods: []string{"0", "1 broken", "2 broken"}, want: []string{"delete db-1: Update"}},
 		"not behind another one":     {set: ordered, pods: []string{"0 updated broken", "1", "2 broken"}},
-		"not while one is replaced":  {set: ordered, pods: []string{"0 terminating", "1", "2 broken"}},
+		"not while one is replaced":  {set: ordered, pods: []string{"0 terminating", "1", "2 broken"}, after: workload.OverdueBound},
 		"ready but not available":    {set: both(ordered, minReady(30)), pods: []string{"0 fresh"}, after: 25 * time.Second},
 		"the wanted revision":        {set: ordered, pods: []string{"0 updated broken"}},
 		"paused":                     {set: both(ordered, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }), pods: []string{"0 broken"}},
@@ -293,7 +294,7 @@ func TestUnorderedUpdate(t *testing.T) {
 		},
 		"partition counts a pod that is being replaced": {
 			set:  both(byRole, partition(2), maxUnavailable(intstr.FromInt32(2))),
-			pods: []string{"0 role=secondary terminating", "1 role=secondary", "2 role=primary"},
+			pods: []string{"0 role=secondary terminating", "1 role=secondary", "2 role=primary"}, after: workload.OverdueBound,
 		},
 		"a missing pod gets the new revision": {
 			set: both(byRole, partition(2)), pods: []string{"1 role=secondary", "2 role=primary"}, want: []string{"create db-0 v2"},

@@ -6,6 +6,7 @@ package statefulset
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -105,6 +106,7 @@ func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
 	} else {
 		clearCondition(status, appsv1beta1.FailedCreatePod, noOrdinals, p.in.Now)
 	}
+	p.overdue(status)
 	keys := workload.MarkedKeys(p.set.Spec.Selector, p.in.Markers)
 	if len(keys) == 0 {
 		clearCondition(status, workload.SelectorMarked, "MarkerWritesSelectorKey", p.in.Now)
@@ -114,5 +116,29 @@ func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
 		Type: workload.SelectorMarked, Status: corev1.ConditionTrue, Reason: "MarkerWritesSelectorKey",
 		Message: fmt.Sprintf("PodProbeMarkers write labels of the selector: %s. "+
 			"The set releases and replaces a pod when such a label changes.", strings.Join(keys, ", ")),
+	}, p.in.Now)
+}
+
+// overdue sets the condition about pods that are terminating for too long: no other pod gets their names.
+func (p *planner) overdue(status *appsv1beta1.StatefulSetStatus) {
+	pods := slices.Clone(p.excess)
+	for i := range p.replicas {
+		if pod := p.replicas[i].pod; pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	message, next := workload.Overdue(pods, p.in.Now)
+	p.requeue(next)
+	if message == "" {
+		clearCondition(status, workload.DeletionOverdue, workload.StillTerminating, p.in.Now)
+		return
+	}
+	if i := conditionIndex(status, workload.DeletionOverdue); i < 0 || status.Conditions[i].Status != corev1.ConditionTrue {
+		p.out.StatusEvents = append(p.out.StatusEvents, workload.Event{
+			Type: corev1.EventTypeWarning, Reason: workload.DeletionOverdue, Sentence: message,
+		})
+	}
+	setCondition(status, appsv1.StatefulSetCondition{
+		Type: workload.DeletionOverdue, Status: corev1.ConditionTrue, Reason: workload.StillTerminating, Message: message,
 	}, p.in.Now)
 }
