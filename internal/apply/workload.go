@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,9 +99,11 @@ func (s *Step) Succeeded() bool {
 func (s *Step) proceed() bool { return len(s.Errs) == 0 && !s.Outdated && !s.Incomplete && !s.Ended }
 
 // Execute executes the actions in their order, and returns what became of them. Every patch and
-// delete of a pod requires that the pod is as the planner saw it.
+// delete of a pod requires that the pod is as the planner saw it. Deletes and adoptions also require that
+// the set is.
 func (w *Workload) Execute(ctx context.Context, set Set, actions *workload.Actions) Step {
 	x := &execution{Workload: w, set: set, deadline: w.options.Now().Add(w.options.Budget)}
+	x.current = sync.OnceValue(func() error { return x.compare(ctx) })
 	phases := []func(context.Context){
 		func(ctx context.Context) { x.revisions(ctx, actions) },
 		func(ctx context.Context) { x.claims(ctx, actions) },
@@ -153,6 +156,15 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 }
 
 func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {
+	if len(deletes) == 0 {
+		return
+	}
+	// A cache may be old at any time, not only that of a new leader: each step that deletes pods reads the
+	// metadata of its set once.
+	if err := x.current(); err != nil {
+		x.note(request{kind: podKind, operation: "delete", name: deletes[0].Pod.Name}, err)
+		return
+	}
 	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
 		err := x.options.Client.Delete(ctx, &corev1.Pod{ObjectMeta: nameOf(pod)}, unchanged(pod))

@@ -35,8 +35,8 @@ type execution struct {
 	deadline time.Time
 	// blocked is set between phases: the next ones depend on a write that failed.
 	blocked bool
-	// alive is the result of the only check of the step whether the set exists.
-	alive func() error
+	// current is the result of the only check of the step whether the set is as the planner saw it.
+	current func() error
 
 	mu   sync.Mutex
 	step Step

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +36,6 @@ type podRequest struct {
 }
 
 func (x *execution) patches(ctx context.Context, patches []workload.PodPatch) {
-	x.alive = sync.OnceValue(func() error { return x.exists(ctx) })
 	x.each(ctx, len(patches), func(ctx context.Context, i int) { x.patch(ctx, &patches[i]) })
 }
 
@@ -45,7 +43,7 @@ func (x *execution) patches(ctx context.Context, patches []workload.PodPatch) {
 // before.
 func (x *execution) patch(ctx context.Context, patch *workload.PodPatch) {
 	if patch.Controller == workload.Adopt {
-		if err := x.alive(); err != nil {
+		if err := x.current(); err != nil {
 			x.note(request{kind: podKind, operation: "adopt", name: patch.Pod.Name, update: true}, err)
 			return
 		}
@@ -76,16 +74,20 @@ func resizeRefused(err error) bool {
 		apierrors.IsBadRequest(err)
 }
 
-// exists returns ErrOutdated if the set does not exist or is being deleted. The cache may have an
-// older version, and the pods of a set that was deleted as an orphan must not be adopted.
-func (x *execution) exists(ctx context.Context) error {
-	live := &metav1.PartialObjectMetadata{}
+// compare returns ErrOutdated if the set does not exist, is being deleted, or has another generation than
+// the planner saw. The cache may be older, for example after another process became the leader: pods that
+// a scale-out has made necessary again must not be deleted, and the pods of a set that was deleted as an
+// orphan must not be adopted.
+func (x *execution) compare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, x.options.Timeout)
+	defer cancel()
+	seen, live := x.set.Object, &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(x.set.Kind)
-	err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(x.set.Object), live)
+	err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(seen), live)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("get the set before the adoption of pods: %w", err)
-	case err != nil || live.UID != x.set.Object.GetUID() || live.DeletionTimestamp != nil:
+		return fmt.Errorf("get the set before pods are deleted or adopted: %w", err)
+	case err != nil || live.UID != seen.GetUID() || live.Generation != seen.GetGeneration() || live.DeletionTimestamp != nil:
 		return ErrOutdated
 	default:
 		return nil

@@ -193,7 +193,7 @@ func TestConflictsEndTheStep(t *testing.T) {
 			created = true
 			return nil
 		},
-	})
+	}, testSet().Object)
 	step := x.Execute(t.Context(), testSet(), &workload.Actions{
 		Deletes: []workload.PodDelete{{Pod: ownedPod("set-a", "1")}}, Creates: []*corev1.Pod{ownedPod("set-b", "2")},
 	})
@@ -228,7 +228,7 @@ func TestDeletesRequireTheVersionOfTheDecision(t *testing.T) {
 			got = client.Preconditions(*all.Preconditions)
 			return nil
 		},
-	})
+	}, testSet().Object)
 	step := x.Execute(t.Context(), testSet(), &workload.Actions{Deletes: []workload.PodDelete{{Pod: pod, Reason: "ScaleIn"}}})
 	want := client.Preconditions{UID: new(types.UID("uid-a")), ResourceVersion: new("12")}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -262,7 +262,7 @@ func TestBudgetEndsTheStep(t *testing.T) {
 				<-time.After(25 * time.Second)
 				return nil
 			},
-		})
+		}, testSet().Object)
 		actions := &workload.Actions{}
 		for i := range 100 {
 			actions.Deletes = append(actions.Deletes, workload.PodDelete{Pod: ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i))})
@@ -272,22 +272,6 @@ func TestBudgetEndsTheStep(t *testing.T) {
 			t.Errorf("step with %d writes to pods %v, incomplete %t, want 8 writes every 25s for a minute", step.Writes, step.Written, step.Incomplete)
 		}
 	})
-}
-
-func TestAdoptionRequiresTheSet(t *testing.T) {
-	patched := false
-	x := executor(t, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			patched = true
-			return nil
-		},
-	})
-	step := x.Execute(t.Context(), testSet(), &workload.Actions{Patches: []workload.PodPatch{{
-		Pod: ownedPod("set-a", "1"), Controller: workload.Adopt,
-	}}})
-	if patched || !step.Outdated {
-		t.Errorf("patched %t, step %+v, want no adoption for a set that does not exist", patched, step)
-	}
 }
 
 func TestPatchRequests(t *testing.T) {

@@ -1,0 +1,75 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workload"
+)
+
+// The cache has generation 3 of the set, of which the planner decided to delete or adopt a pod.
+func TestDeletesAndAdoptionsRequireTheSetOfTheDecision(t *testing.T) {
+	cached := testSet()
+	cached.Object.SetGeneration(3)
+	now := metav1.Now()
+	live := func(change func(*metav1.ObjectMeta)) []client.Object {
+		set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid", Generation: 3}}
+		change(&set.ObjectMeta)
+		return []client.Object{set}
+	}
+	pod := ownedPod("set-a", "1")
+	deletes := workload.Actions{Deletes: []workload.PodDelete{{Pod: pod}, {Pod: ownedPod("set-b", "2")}}, Creates: []*corev1.Pod{ownedPod("set-c", "3")}}
+	adopts := workload.Actions{Patches: []workload.PodPatch{{Pod: pod, Controller: workload.Adopt}}}
+	for name, test := range map[string]struct {
+		live     []client.Object
+		fails    error
+		outdated bool
+		errs     int
+	}{
+		"the same":      {live: live(func(*metav1.ObjectMeta) {})},
+		"scaled out":    {live: live(func(m *metav1.ObjectMeta) { m.Generation = 4 }), outdated: true},
+		"created again": {live: live(func(m *metav1.ObjectMeta) { m.UID = "other" }), outdated: true},
+		"being deleted": {live: live(func(m *metav1.ObjectMeta) { m.DeletionTimestamp, m.Finalizers = &now, []string{"example.com/a"} }), outdated: true},
+		"gone":          {outdated: true},
+		"no answer":     {fails: context.DeadlineExceeded, errs: 1},
+	} {
+		for verb, actions := range map[string]workload.Actions{"delete": deletes, "adopt": adopts} {
+			t.Run(name+", "+verb, func(t *testing.T) {
+				writes, reads := atomic.Int32{}, atomic.Int32{}
+				x := executor(t, interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+						reads.Add(1)
+						if _, metadata := object.(*metav1.PartialObjectMetadata); !metadata || test.fails != nil {
+							return test.fails
+						}
+						return c.Get(ctx, key, object, options...)
+					},
+					Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+						writes.Add(1)
+						return nil
+					},
+					Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+						writes.Add(1)
+						return nil
+					},
+				}, test.live...)
+				step := x.Execute(t.Context(), cached, &actions)
+				if step.Outdated != test.outdated || len(step.Errs) != test.errs || reads.Load() != 1 ||
+					(writes.Load() > 0) != step.Succeeded() || (step.Created > 0) != (step.Succeeded() && verb == "delete") {
+					t.Errorf("%d reads, %d writes, step %+v, want one read, outdated %t, %d errors, and writes only of the same set",
+						reads.Load(), writes.Load(), step, test.outdated, test.errs)
+				}
+			})
+		}
+	}
+}
