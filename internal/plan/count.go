@@ -75,7 +75,7 @@ func olderFirst(a, b *Marker) int {
 
 // Unplanned returns all probes that markers require in the pod but that do not run: the problems,
 // and then the probes of the markers that do not count. It takes as much memory as a namespace has
-// markers, so it is for people who look at a pod.
+// markers, so controllers do not call it.
 func (p PodPlan) Unplanned(pod *corev1.Pod) []Problem {
 	unplanned := slices.Clone(p.Problems)
 	for _, m := range p.Excess.Markers {

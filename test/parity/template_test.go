@@ -4,7 +4,6 @@
 package parity_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -119,6 +118,6 @@ func TestEmptyTemplateHasDefaultsOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	wanted := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a:1"}}}}
 	if diff := cmp.Diff(byTheAPIServer(t, wanted), template.WithDefaults(wanted)); diff != "" {
-		t.Error(fmt.Sprintf("defaults (-API server +Seamark):\n%s", diff))
+		t.Errorf("defaults (-API server +Seamark):\n%s", diff)
 	}
 }

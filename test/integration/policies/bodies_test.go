@@ -141,7 +141,7 @@ func TestStatusDoesNotPublishBodies(t *testing.T) {
 	}
 }
 
-// TestEditorsMayPublishBodies checks what the policy's message says of the role of Kubernetes.
+// TestEditorsMayPublishBodies checks what the policy's message describes: the role of Kubernetes is sufficient.
 func TestEditorsMayPublishBodies(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
