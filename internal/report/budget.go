@@ -26,8 +26,9 @@ const (
 	restBytes  = 256
 	sliceBytes = MaxBytes - restBytes
 
-	// minTextBytes is what the messages and errors of a pod may take at least, for each probe.
-	minTextBytes = 512
+	// minTextBytes is what the messages and errors of a pod may take at least, for each probe: a
+	// complete message, unless its encoding is longer.
+	minTextBytes = maxMessageBytes
 )
 
 // budget is what a pod may take of a slice, in encoded bytes. It depends on nothing but the planned

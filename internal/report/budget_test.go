@@ -68,8 +68,8 @@ func TestLargestNode(t *testing.T) {
 				}
 			}
 			t.Logf("%d slices of at most %d bytes, messages of %d bytes", len(d.Writes), largest, shortest)
-			if reported != 2000 || len(d.Writes) != 32 || largest > report.MaxBytes || shortest < 4 {
-				t.Errorf("%d states in %d slices of at most %d bytes, shortest message %d bytes; want 2000 in 32 of %d, at least 4",
+			if reported != 2000 || len(d.Writes) != 63 || largest > report.MaxBytes || shortest < 4 {
+				t.Errorf("%d states in %d slices of at most %d bytes, shortest message %d bytes; want 2000 in 63 of %d, at least 4",
 					reported, len(d.Writes), largest, shortest, report.MaxBytes)
 			}
 			if largest < report.MaxBytes*3/4 && shortest < len(message) {

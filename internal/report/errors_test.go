@@ -117,7 +117,7 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 	}
 }
 
-// TestErrorsAreWithinTheBudget has an error with a long message for each of 8 × 8 probes of two
+// TestErrorsAreWithinTheBudget has an error with a long message for each of 8 × 4 probes of two
 // namespaces. The slice fits, a namespace with one error reports it, and what does not fit
 // causes no writes.
 func TestErrorsAreWithinTheBudget(t *testing.T) {
@@ -125,7 +125,7 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 	trouble := streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 1000)}
 	for i := range 8 {
 		pod := podPlan(fmt.Sprintf("pod-%03d", i))
-		probes := 8
+		probes := 4
 		if i == 7 {
 			pod.Namespace, probes = "tenant", 1
 		}

@@ -32,7 +32,7 @@ func TestLargestNodeIsStored(t *testing.T) {
 		spec   v1alpha1.NodePodProbeSpec
 		slices int
 	}{
-		"many-pods": {largestPlan(t, 250, 8), 32},
+		"many-pods": {largestPlan(t, 250, 8), 63},
 		"one-pod":   {largestPod(t), 1},
 	}
 	for name, tc := range cases {
