@@ -249,18 +249,23 @@ func TestAuthorOfChange(t *testing.T) {
 		for mode, a := range authors(t, user, server.User(t, user.Name)) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
-				marker := markerIn(a.namespace, execProbe(), httpProbe())
-				if err := server.Client.Create(t.Context(), marker); err != nil {
-					t.Fatal(err)
-				}
-				eventually(t, "response", func(ctx context.Context) error {
-					edited := marker.DeepCopy()
-					test.edit(edited)
-					return a.check(a.Update(ctx, edited), test.want...)
-				})
+				a.checkEdit(t, markerIn(a.namespace, execProbe(), httpProbe()), test.edit, test.want)
 			})
 		}
 	}
+}
+
+// checkEdit checks the response to an edit of a stored marker.
+func (a author) checkEdit(t *testing.T, marker *v1alpha1.PodProbeMarker, edit func(*v1alpha1.PodProbeMarker), want missingTexts) {
+	t.Helper()
+	if err := server.Client.Create(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "response", func(ctx context.Context) error {
+		edited := marker.DeepCopy()
+		edit(edited)
+		return a.check(a.Update(ctx, edited), want...)
+	})
 }
 
 func TestStatusNeedsNoOtherRights(t *testing.T) {

@@ -110,15 +110,7 @@ func TestAuthorOfPublishedMarker(t *testing.T) {
 		for mode, a := range authors(t, user, server.User(t, user.Name), mayExec, mayPatch) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
-				marker := publishing(markerIn(a.namespace, execProbe(), httpProbe()), test.before)
-				if err := server.Client.Create(t.Context(), marker); err != nil {
-					t.Fatal(err)
-				}
-				eventually(t, "response", func(ctx context.Context) error {
-					edited := marker.DeepCopy()
-					test.edit(edited)
-					return a.check(a.Update(ctx, edited), test.want...)
-				})
+				a.checkEdit(t, publishing(markerIn(a.namespace, execProbe(), httpProbe()), test.before), test.edit, test.want)
 			})
 		}
 	}
