@@ -30,8 +30,8 @@ const (
 )
 
 // correlator combines the events of a series into few objects, whatever their messages are, and limits
-// their writes. It replaces client-go's EventCorrelator, which links the schemas of all APIs of Kubernetes into the agent: several MiB on
-// every node. It is not safe for concurrent use.
+// their writes. It replaces client-go's EventCorrelator, which links the schemas of all APIs of
+// Kubernetes into the agent: several MiB on every node. It is not safe for concurrent use.
 type correlator struct {
 	// series has a *series by seriesKey.
 	series *lru.Cache
