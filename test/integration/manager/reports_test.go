@@ -41,8 +41,9 @@ func TestTakeoverAndRollback(t *testing.T) {
 	good, bad := states{"web#p": succeeded}, states{"web#p": failed}
 
 	w.reportInStatus("moved", good)
-	w.marked("pod-0", healthy...)
-	w.marked(last, healthy...)
+	for i := range maxPods + 2 {
+		w.marked(fmt.Sprint("pod-", i), healthy...)
+	}
 
 	takeOver := func(all states) {
 		w.report("moved", all)
