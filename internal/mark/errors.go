@@ -30,12 +30,18 @@ func (r NodeReport) Errors(pod types.UID) []v1alpha1.ContainerProbeError {
 	}
 	errs := slices.Clone(found.errors)
 	for i := range errs {
-		if !slices.Contains(v1alpha1.ProbeErrorReasons(), errs[i].Reason) {
-			errs[i].Reason = v1alpha1.ProbeCannotRun
-		}
-		errs[i].Message = text.Truncate(errs[i].Message, MaxErrorBytes)
+		errs[i] = Known(errs[i])
 	}
 	return errs
+}
+
+// Known returns the error with a known reason, and with valid text of at most MaxErrorBytes.
+func Known(e v1alpha1.ContainerProbeError) v1alpha1.ContainerProbeError {
+	if !slices.Contains(v1alpha1.ProbeErrorReasons(), e.Reason) {
+		e.Reason = v1alpha1.ProbeCannotRun
+	}
+	e.Message = text.Truncate(e.Message, MaxErrorBytes)
+	return e
 }
 
 // ChangedErrors returns the markers whose errors differ between two versions of one object, each

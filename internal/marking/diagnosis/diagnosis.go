@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/plan"
 )
 
@@ -27,9 +28,6 @@ const (
 	// first.
 	Startup = 2 * time.Minute
 )
-
-// maxDetailBytes limits Detail, as the API limits the message of an error of a probe.
-const maxDetailBytes = 256
 
 // Reason is the type of a finding. It is a reason of this package, a plan.Reason, a reason of package
 // serverless, or a v1alpha1.ProbeErrorReason.
@@ -102,7 +100,7 @@ type Finding struct {
 	// Due is when the first state of the probe is due.
 	Due time.Time
 	// Detail is what an agent, a local run or the kubelet reports about it. It is valid UTF-8 of at
-	// most 256 bytes.
+	// most mark.MaxErrorBytes.
 	Detail string
 }
 
@@ -140,11 +138,6 @@ func OfProblem(p plan.Problem) *Finding {
 // OfError returns the finding about a probe for which an error is reported. An unknown reason is
 // CannotRun.
 func OfError(e v1alpha1.ContainerProbeError) *Finding {
-	f := &Finding{Reason: Reason(v1alpha1.ProbeCannotRun), Detail: detail(e.Message)}
-	for _, known := range v1alpha1.ProbeErrorReasons() {
-		if e.Reason == known {
-			f.Reason = Reason(known)
-		}
-	}
-	return f
+	e = mark.Known(e)
+	return &Finding{Reason: Reason(e.Reason), Detail: e.Message}
 }

@@ -125,7 +125,7 @@ func Conflict(c mark.Conflict) string {
 }
 
 // detail limits a text of a container, an agent or the kubelet.
-func detail(message string) string { return text.Truncate(message, maxDetailBytes) }
+func detail(message string) string { return text.Truncate(message, mark.MaxErrorBytes) }
 
 // TimedOut reports whether the message of a state is that of a probe that exceeded its timeout, with any
 // handler.
