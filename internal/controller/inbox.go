@@ -26,23 +26,14 @@ func (i *Inbox) Source() source.Source { return i.Feed(Enqueue) }
 // what the object stands for. It must be safe for concurrent use.
 func (i *Inbox) Feed(add func(q Queue, name types.NamespacedName)) source.Source {
 	return source.Func(func(_ context.Context, q Queue) error {
-		i.attach(func(name types.NamespacedName) { add(q, name) })
+		if i == nil {
+			return nil
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.sinks = append(i.sinks, func(name types.NamespacedName) { add(q, name) })
 		return nil
 	})
-}
-
-// Attach adds a queue.
-func (i *Inbox) Attach(q Queue) {
-	i.attach(func(name types.NamespacedName) { Enqueue(q, name) })
-}
-
-func (i *Inbox) attach(sink func(types.NamespacedName)) {
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.sinks = append(i.sinks, sink)
 }
 
 // Enqueue adds the named objects to every queue. An object is lost if its controller has not

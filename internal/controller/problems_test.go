@@ -20,7 +20,9 @@ func TestMarkProblems(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	markers := &Inbox{}
-	markers.Attach(q)
+	if err := markers.Source().Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
 	m := NewMarkProblems(markers)
 	name := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 	steps := []struct {

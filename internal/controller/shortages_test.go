@@ -25,7 +25,9 @@ func TestShortages(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	s := controller.NewShortages()
-	s.Attach(q)
+	if err := s.Source().Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
 	steps := []struct {
 		node      string
 		shortages []plan.Shortage

@@ -146,8 +146,11 @@ func newWorld(t *testing.T) *world {
 		queue: newQueue(t), toMark: newQueue(t), toPlan: newQueue(t),
 	}
 	podInbox, nodeInbox := &controller.Inbox{}, &controller.Inbox{}
-	podInbox.Attach(f.toMark)
-	nodeInbox.Attach(f.toPlan)
+	for inbox, queue := range map[*controller.Inbox]controller.Queue{podInbox: f.toMark, nodeInbox: f.toPlan} {
+		if err := inbox.Source().Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.r = New(Options{
 		Reader: gather.Reader{
 			Client: w.store, Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
