@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -83,15 +84,37 @@ func (e *Encoder) encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	return e.content, nil
 }
 
-// encode returns the content of the revision that records the template. Equal templates have equal
-// contents: the keys are sorted.
+// encode returns the content of the revision that records the template, byte for byte as OpenKruise 1.9
+// writes it: OpenKruise recreates the pods of a set if no revision has its bytes. The keys are sorted, and
+// times that are not set are null, as the libraries of Kubernetes 1.32 write them.
 func encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {
 		return nil, fmt.Errorf("encode the pod template: %w", err)
 	}
+	addTime(fields)
+	volumes, _, _ := unstructured.NestedFieldNoCopy(fields, "spec", "volumes")
+	list, _ := volumes.([]any)
+	for _, volume := range list {
+		claim, ok, _ := unstructured.NestedFieldNoCopy(volume.(map[string]any), "ephemeral", "volumeClaimTemplate")
+		if ok {
+			addTime(claim.(map[string]any))
+		}
+	}
 	fields["$patch"] = "replace"
 	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
+}
+
+// addTime adds the creation timestamp to the metadata of the object if it is not set.
+func addTime(object map[string]any) {
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		object["metadata"] = metadata
+	}
+	if _, set := metadata["creationTimestamp"]; !set {
+		metadata["creationTimestamp"] = nil
+	}
 }
 
 // hash returns the hash of a content, with a safe alphabet and without "-".
