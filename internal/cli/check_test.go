@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -88,7 +89,14 @@ func TestPrintMigration(t *testing.T) {
 			OpenKruise: "implements it", Seamark: "does not implement it", Action: "use a readiness gate",
 		},
 		{Level: migrate.Changes, Kind: "Namespace", Name: "game", OpenKruise: "a", Seamark: "b"},
+		{Level: migrate.Changes, Kind: "CloneSet", Namespace: "game", Name: "c", OpenKruise: "a", Seamark: "b", Pods: "c-x"},
 	}}
+	for i := range 3000 { // They differ in their objects only.
+		report.Findings = append(report.Findings, migrate.Finding{
+			Level: migrate.Changes, Kind: "StatefulSet", Namespace: "game", Name: fmt.Sprintf("s%d", i),
+			OpenKruise: "a", Seamark: "b", Pods: fmt.Sprintf("s%d-0", i),
+		})
+	}
 	want := `blocks   CloneSet game/c  spec.lifecycle.preNormal
          OpenKruise: implements it
          Seamark:    does not implement it
@@ -96,7 +104,14 @@ func TestPrintMigration(t *testing.T) {
 changes  Namespace game
          OpenKruise: a
          Seamark:    b
-Checked 1 PodProbeMarkers, 2 CloneSets and 0 StatefulSets: 2 findings, of which 1 block a migration.
+changes  CloneSet game/c
+         OpenKruise: a
+         Seamark:    b
+         pods:       c-x
+changes  StatefulSet game/s0, game/s1, game/s2, game/s3, game/s4, game/s5, game/s6, game/s7, game/s8, game/s9 and 2990 more
+         OpenKruise: a
+         Seamark:    b
+Checked 1 PodProbeMarkers, 2 CloneSets and 0 StatefulSets: 3003 findings, of which 1 block a migration.
 `
 	var out bytes.Buffer
 	if err := report.print(&out, textOutput); err != nil {

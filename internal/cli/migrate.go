@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/migrate/gather"
+	"github.com/seamark-dev/seamark/internal/workload"
 )
 
 // MigrateCheckOptions are the options of `seamark migrate check`.
@@ -33,8 +35,9 @@ type MigrateCheckOptions struct {
 
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
-too, marks that no marker declares, pods on virtual nodes, fields of CloneSets and StatefulSets
-that Seamark does not serve, and other kinds of OpenKruise that are in use.
+too, marks that no marker declares, pods on virtual nodes, CloneSets and StatefulSets that Seamark
+does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks
+for, and other kinds of OpenKruise that are in use.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
@@ -167,14 +170,18 @@ func (r migrateReport) print(out io.Writer, format string) error {
 	if format != textOutput {
 		return printStructured(out, format, r)
 	}
-	for _, f := range r.Findings {
-		fmt.Fprintf(out, "%-7s  %s", f.Level, f.Object())
+	for _, same := range grouped(r.Findings) {
+		f := same[0]
+		fmt.Fprintf(out, "%-7s  %s", f.Level, objects(same))
 		if f.Field != "" {
 			fmt.Fprintf(out, "  %s", f.Field)
 		}
 		fmt.Fprintf(out, "\n         OpenKruise: %s\n         Seamark:    %s\n", f.OpenKruise, f.Seamark)
 		if f.Action != "" {
 			fmt.Fprintf(out, "         action:     %s\n", f.Action)
+		}
+		if f.Pods != "" && len(same) == 1 {
+			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
 	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets and %d StatefulSets: %d findings, of which %d block a migration.\n",
@@ -183,4 +190,30 @@ func (r migrateReport) print(out io.Writer, format string) error {
 		return fmt.Errorf("print the findings: %w", err)
 	}
 	return nil
+}
+
+// grouped returns the findings in groups of those that differ in their objects only.
+func grouped(findings []migrate.Finding) [][]migrate.Finding {
+	var groups [][]migrate.Finding
+	places := map[migrate.Finding]int{}
+	for _, f := range findings {
+		key := f
+		key.Namespace, key.Name, key.Pods = "", "", ""
+		i, known := places[key]
+		if !known {
+			i, places[key] = len(groups), len(groups)
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], f)
+	}
+	return groups
+}
+
+// objects returns the objects of findings of one kind.
+func objects(same []migrate.Finding) string {
+	names := make([]string, 0, len(same))
+	for _, f := range same {
+		names = append(names, strings.TrimPrefix(f.Object(), f.Kind+" "))
+	}
+	return same[0].Kind + " " + workload.List(names)
 }

@@ -3,7 +3,8 @@
 
 // Package migrate finds what would change if Seamark took over from OpenKruise in a cluster: values
 // that markers leave unset, fields that Seamark refuses, keys that others set too, pods on virtual
-// nodes, and workloads with fields that Seamark does not serve.
+// nodes, workloads with fields that Seamark does not serve or treats differently, and a manager of
+// OpenKruise whose lease Seamark does not see.
 //
 // The package is pure: package gather reads the objects.
 package migrate
@@ -48,6 +49,9 @@ type Finding struct {
 	Name      string `json:"name"`
 	// Field is the path of the field, or empty if the finding concerns the object.
 	Field string `json:"field,omitempty"`
+	// Pods are the names of the pods that the finding about a set concerns, the first ten and the number
+	// of the others. It is empty if the finding does not depend on pods.
+	Pods string `json:"pods,omitempty"`
 	// OpenKruise and Seamark are what each of them does.
 	OpenKruise string `json:"openKruise"`
 	Seamark    string `json:"seamark"`
@@ -78,9 +82,11 @@ type Cluster struct {
 	// Markers, CloneSets and StatefulSets are the objects. Those of a cluster are in the versions that
 	// Seamark serves.
 	Markers, CloneSets, StatefulSets []*unstructured.Unstructured
-	// Pods are the pods in the namespaces of the markers. They need labels, managedFields, the
-	// containers and the node.
+	// Pods are the pods in the namespaces of the markers and sets. They need labels, owner references,
+	// managedFields, the containers, the node and the phase.
 	Pods []*corev1.Pod
+	// Manager is OpenKruise's manager, nil if it is not known.
+	Manager *Manager
 	// Virtual are the names of the virtual nodes.
 	Virtual sets.Set[string]
 	// Definitions are the CRDs of OpenKruise.
@@ -107,6 +113,7 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 		}
 		found = append(found, findings...)
 	}
+	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(string(a.Level), string(b.Level)), strings.Compare(a.Object(), b.Object()),

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -67,12 +68,81 @@ func owns(manager, subresource, kind, key string) metav1.ManagedFieldsEntry {
 	}
 }
 
+// different are sets that the schema accepts and that Seamark treats differently.
+const different = `apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata:
+  namespace: game
+  name: c
+  uid: c
+  annotations: {apps.kruise.io/image-predownload-parallelism: "5"}
+spec:
+  replicas: 3
+  scaleStrategy: {podsToDelete: [c-gone]}
+  updateStrategy: {type: InPlaceIfPossible, priorityStrategy: {orderPriority: [{orderedKey: role}]}}
+  lifecycle: {preDelete: {labelsHandler: {hold: "true"}, markPodNotReady: true}}
+  selector: {matchLabels: {app: c}}
+  template:
+    metadata: {labels: {app: c}, annotations: {apps.kruise.io/container-launch-priority: Ordered}}
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources: {limits: {cpu: 1}}
+        env: [{name: ROLE, valueFrom: {fieldRef: {fieldPath: "metadata.labels['role']"}}}]
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: game, name: s, uid: s}
+spec:
+  replicas: 3
+  serviceName: s
+  podManagementPolicy: Parallel
+  ordinals: {start: 2}
+  updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}
+  selector: {matchLabels: {app: s}}
+  template:
+    metadata: {labels: {app: s}}
+    spec: {containers: [{name: c, image: i, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}]}
+status: {updateRevision: s-2}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: kube-system, name: s, uid: other}
+spec:
+  serviceName: s
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`
+
+// leaving is the label of a pod whose deletion a hook delays.
+const leaving = "lifecycle.apps.kruise.io/state=PreparingDelete"
+
+// members are pods of the sets, as "controller name label=value...".
+func members(lines ...string) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, line := range lines {
+		words := strings.Fields(line)
+		pod := pod(words[1], "n1")
+		if words[0] != "-" {
+			pod.OwnerReferences = []metav1.OwnerReference{{UID: types.UID(words[0]), Controller: new(true)}}
+		}
+		pod.Labels = map[string]string{}
+		for _, label := range words[2:] {
+			key, value, _ := strings.Cut(label, "=")
+			pod.Labels[key] = value
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
 // TestCheck compares the findings of each case with the file in testdata that has its name.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		// markers, cloneSets and statefulSets are YAML documents.
-		markers, cloneSets, statefulSets string
-		cluster                          migrate.Cluster
+		// markers, cloneSets, statefulSets and sets, which may be of both kinds, are YAML documents.
+		markers, cloneSets, statefulSets, sets string
+		cluster                                migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
@@ -150,6 +220,51 @@ spec:
   template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
 `,
 		},
+		"sets that Seamark treats differently": {
+			sets: different,
+			cluster: migrate.Cluster{
+				Manager: &migrate.Manager{Namespace: "kruise", Name: "kruise-controller-manager"},
+				Pods: members("c c-a role=1", "c c-b", "c c-c "+leaving, "c c-d "+leaving+" apps.kruise.io/specified-delete=true",
+					"s s-2 role=1 controller-revision-hash=s-2 "+leaving, "s s-3 controller-revision-hash=s-1 "+leaving,
+					"s s-5 role=2 controller-revision-hash=s-2 "+leaving,
+					"- c-e app=c apps.kruise.io/cloneset-instance-id=e", "- x app=c", "- y app=other", "- s-4 app=s"),
+			},
+		},
+		"gates of OpenKruise that are on": {
+			sets: different,
+			cluster: migrate.Cluster{
+				Manager: &migrate.Manager{
+					Namespace: "kruise", Name: "kruise-controller-manager",
+					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
+					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GatePreDownload: true},
+				},
+				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
+			},
+		},
+		"another lease": {
+			cluster: migrate.Cluster{Manager: &migrate.Manager{
+				Namespace: "kruise-system", Name: "kruise-controller-manager",
+				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "mine",
+			}},
+		},
+		"sets that the CRD refuses": {
+			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: game, name: a-name-that-is-longer-than-the-label-of-a-revision-can-be}
+spec:
+  updateStrategy: {priorityStrategy: {weightPriority: [{weight: 0, matchSelector: {matchLabels: {a: b}}}]}}
+  selector: {matchLabels: {app: c}}
+  template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: game, name: hook}
+spec:
+  lifecycle: {preDelete: {markPodNotReady: true}}
+  selector: {matchLabels: {app: c}}
+  template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: i}]}}
+`,
+		},
 		"version that Seamark does not serve": {
 			cloneSets: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
 		},
@@ -171,6 +286,15 @@ spec:
 					*kind.into = objects(t, kind.text)
 				}
 			}
+			if test.sets != "" {
+				for _, object := range objects(t, test.sets) {
+					if object.GetKind() == "CloneSet" {
+						test.cluster.CloneSets = append(test.cluster.CloneSets, object)
+					} else {
+						test.cluster.StatefulSets = append(test.cluster.StatefulSets, object)
+					}
+				}
+			}
 			found, err := migrate.Check(t.Context(), test.cluster)
 			if err != nil {
 				t.Fatal(err)
@@ -178,6 +302,9 @@ spec:
 			var got strings.Builder
 			for _, f := range found {
 				fmt.Fprintf(&got, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)
+				if f.Pods != "" {
+					fmt.Fprintf(&got, "  pods: %s\n", f.Pods)
+				}
 			}
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), got.String())
 		})

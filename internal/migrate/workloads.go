@@ -60,9 +60,12 @@ func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstruc
 			f := findingOf(Blocks, object)
 			f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses it: "+describe(err)
 			f.Action = instead(err.Field)
-			if f.Action == "" {
+			switch {
+			case err.Field == "metadata.name":
+				f.Action = "create a set with a shorter name, and delete this one"
+			case f.Action == "":
 				f.Action = "correct the field"
-			} else {
+			default:
 				f.OpenKruise, f.Seamark = "implements it", "does not implement it"
 			}
 			found = append(found, f)

@@ -43,6 +43,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r.cluster.CloneSets = r.list(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
 	r.cluster.StatefulSets = r.list(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
 	r.pods(ctx)
+	r.manager(ctx)
 	r.nodes(ctx)
 	r.definitions(ctx)
 	return r.cluster, r.unread
@@ -95,12 +96,12 @@ func newUnstructuredList(kind schema.GroupVersionKind) func() *unstructured.Unst
 	}
 }
 
-// pods reads the pods of the namespaces that have markers. It keeps only the fields that
+// pods reads the pods of the namespaces that have markers or sets. It keeps only the fields that
 // migrate.Cluster needs.
 func (r *reading) pods(ctx context.Context) {
 	namespaces := sets.New[string]()
-	for _, marker := range r.cluster.Markers {
-		namespaces.Insert(marker.GetNamespace())
+	for _, object := range slices.Concat(r.cluster.Markers, r.cluster.CloneSets, r.cluster.StatefulSets) {
+		namespaces.Insert(object.GetNamespace())
 	}
 	for _, namespace := range sets.List(namespaces) {
 		err := pages(ctx, r.reader, func() *corev1.PodList { return &corev1.PodList{} }, func(l *corev1.PodList) bool {
@@ -117,7 +118,8 @@ func trim(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Labels: pod.Labels,
-			ManagedFields: pod.ManagedFields, DeletionTimestamp: pod.DeletionTimestamp,
+			OwnerReferences: pod.OwnerReferences, ManagedFields: pod.ManagedFields,
+			DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: pod.Spec.Containers, InitContainers: pod.Spec.InitContainers},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},

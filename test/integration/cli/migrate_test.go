@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/migrate"
@@ -104,5 +106,48 @@ func TestMigrateCheck(t *testing.T) {
 	findings, unread, code = migrated(t, e.User(t, "dev"), "-n", game)
 	if want := []string{"nodes", "customresourcedefinitions"}; code != exit.Access || !slices.Equal(unread, want) || !slices.Equal(findings, changes) {
 		t.Errorf("as a developer: exit code %d, unread %q, findings %q, want %d, %q, %q", code, unread, findings, exit.Access, want, changes)
+	}
+}
+
+// TestMigrateCheckOfSets checks what a take-over of sets changes: it depends on pods, and on the flags
+// of OpenKruise's manager in any namespace.
+func TestMigrateCheckOfSets(t *testing.T) {
+	e := env.Start(t, env.UpstreamCRDs())
+	game, kruise := e.Namespace(t), e.Namespace(t)
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	manager := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kruise, Name: "kruise-controller-manager"},
+		Spec:       appsv1.DeploymentSpec{Selector: selector, Template: *template.DeepCopy()},
+	}
+	manager.Spec.Template.Spec.Containers[0].Args = []string{"--enable-leader-election=false"}
+	for _, object := range []client.Object{
+		manager,
+		&v1alpha1.CloneSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c"},
+			Spec:       v1alpha1.CloneSetSpec{Selector: selector, Template: template},
+		},
+		&v1beta1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "s"},
+			Spec: v1beta1.StatefulSetSpec{
+				Selector: selector, Template: template, ServiceName: "s", Ordinals: &v1beta1.StatefulSetOrdinals{Start: 1},
+			},
+		},
+		builders.Pod(game, "stranger").Unsaved().Label("app", "x").Container("c").Build(),
+	} {
+		if err := e.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wanted := []string{
+		"blocks Deployment " + kruise + "/kruise-controller-manager --enable-leader-election",
+		"blocks StatefulSet " + game + "/s spec.ordinals.start",
+		"changes CloneSet " + game + "/c spec.selector",
+	}
+	if findings, unread, code := migrated(t, e.Config); code != exit.Failed || len(unread) != 0 || !slices.Equal(findings, wanted) {
+		t.Errorf("exit code %d, unread %q, findings %q, want %q", code, unread, findings, wanted)
 	}
 }

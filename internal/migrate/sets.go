@@ -1,0 +1,108 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+)
+
+// set is what the checks of CloneSets and StatefulSets have in common.
+type set struct {
+	object   *unstructured.Unstructured
+	template *corev1.PodTemplateSpec
+	selector labels.Selector
+	replicas int32
+	hooks    *pub.Lifecycle
+	// inPlace reports whether pods are updated in place if possible.
+	inPlace  bool
+	priority *pub.UpdatePriorityStrategy
+	// strategy is the path of the field with the priority.
+	strategy string
+	// podsToDelete are those of a CloneSet.
+	podsToDelete []string
+	// start is the first ordinal of a StatefulSet, reserves whether it reserves ordinals, and
+	// updateRevision is that of its status.
+	start          int32
+	reserves       bool
+	updateRevision string
+}
+
+// setsOf returns the CloneSets and StatefulSets that have the form of their kinds. The schema reports
+// what is wrong with the others.
+func setsOf(c Cluster) []*set {
+	var found []*set
+	for _, object := range c.CloneSets {
+		from := &v1alpha1.CloneSet{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, from) != nil {
+			continue
+		}
+		kind := from.Spec.UpdateStrategy.Type
+		found = append(found, &set{
+			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
+			replicas: replicasOf(from.Spec.Replicas), hooks: from.Spec.Lifecycle,
+			inPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+				kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
+			priority: from.Spec.UpdateStrategy.PriorityStrategy, strategy: "spec.updateStrategy.priorityStrategy",
+			podsToDelete: from.Spec.ScaleStrategy.PodsToDelete,
+		})
+	}
+	for _, object := range c.StatefulSets {
+		from := &v1beta1.StatefulSet{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, from) != nil {
+			continue
+		}
+		s := &set{
+			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
+			replicas: replicasOf(from.Spec.Replicas), hooks: from.Spec.Lifecycle,
+			strategy: "spec.updateStrategy.rollingUpdate.unorderedUpdate.priorityStrategy",
+			reserves: len(from.Spec.ReserveOrdinals) > 0, updateRevision: from.Status.UpdateRevision,
+		}
+		if update := from.Spec.UpdateStrategy.RollingUpdate; update != nil {
+			s.inPlace = update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
+				update.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
+			if update.UnorderedUpdate != nil {
+				s.priority = update.UnorderedUpdate.PriorityStrategy
+			}
+		}
+		if from.Spec.Ordinals != nil {
+			s.start = from.Spec.Ordinals.Start
+		}
+		found = append(found, s)
+	}
+	return found
+}
+
+// selectorOf returns a selector that matches nothing if the selector is not valid.
+func selectorOf(selector *metav1.LabelSelector) labels.Selector {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return parsed
+}
+
+func replicasOf(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// clone reports whether the set is a CloneSet.
+func (s *set) clone() bool { return s.object.GetKind() == "CloneSet" }
+
+// finding returns a finding about a field of the set.
+func (s *set) finding(level Level, path, openKruise, seamark, action string) Finding {
+	f := findingOf(level, s.object)
+	f.Field, f.OpenKruise, f.Seamark, f.Action = path, openKruise, seamark, action
+	return f
+}

@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// guardedNamespace and guardedLease are the namespace and the name of the lease by which
+	// seamark-workloads knows that OpenKruise's manager runs.
+	guardedNamespace, guardedLease = "kruise-system", "kruise-manager"
+	// excludedNamespace is the namespace in which seamark-workloads may not write pods by default.
+	excludedNamespace = "kube-system"
+
+	priorityVariable   = "KRUISE_CONTAINER_PRIORITY"
+	priorityAnnotation = "apps.kruise.io/container-launch-priority"
+	preDownloadPrefix  = "apps.kruise.io/image-predownload-"
+)
+
+// The feature gates of OpenKruise that decide about findings. All of them are off by default.
+const (
+	// GateStartOrdinal lets OpenKruise honour spec.ordinals.start.
+	GateStartOrdinal = "StatefulSetStartOrdinal"
+	// GateResize lets OpenKruise change resources in place.
+	GateResize = "InPlaceWorkloadVerticalScaling"
+	// GatePreDownload lets OpenKruise pull images before it updates pods.
+	GatePreDownload = "PreDownloadImageForInPlaceUpdate"
+)
+
+// Manager is the Deployment of OpenKruise's manager.
+type Manager struct {
+	// Namespace and Name are those of the Deployment.
+	Namespace, Name string
+	// LeaderElection is whether the manager holds the Lease LeaseNamespace/LeaseName while it runs.
+	LeaderElection            bool
+	LeaseNamespace, LeaseName string
+	// Gates are the feature gates that are on.
+	Gates map[string]bool
+}
+
+// has reports whether the gate is on, as far as it is known.
+func (m *Manager) has(gate string) bool { return m != nil && m.Gates[gate] }
+
+// checkTakeover returns what a take-over changes for sets that the schema accepts.
+func checkTakeover(c Cluster) []Finding {
+	sets := setsOf(c)
+	found := checkManager(c.Manager)
+	for _, s := range sets {
+		found = append(found, s.excluded()...)
+		found = append(found, s.ordinals(c.Manager)...)
+		found = append(found, s.updates(c.Manager)...)
+		found = append(found, s.annotations(c.Manager)...)
+		found = append(found, s.launch()...)
+		if len(s.podsToDelete) > 0 {
+			found = append(found, s.finding(Changes, "spec.scaleStrategy.podsToDelete",
+				"removes the name of a pod that is gone",
+				"keeps the name, without effect: the condition PodsToDeleteNotFound names it",
+				"let the program that adds names remove them"))
+		}
+	}
+	return append(found, checkMembers(c, sets)...)
+}
+
+// checkManager returns the findings about a manager whose lease seamark-workloads does not see.
+func checkManager(m *Manager) []Finding {
+	if m == nil || m.LeaderElection && m.LeaseNamespace == guardedNamespace && m.LeaseName == guardedLease {
+		return nil
+	}
+	f := Finding{
+		Level: Blocks, Kind: "Deployment", Namespace: m.Namespace, Name: m.Name,
+		Field:      "--enable-leader-election",
+		OpenKruise: "runs without a lease",
+		Seamark:    "does not see that it runs: both would create and delete pods of the same sets",
+		Action:     "enable leader election of OpenKruise's manager",
+	}
+	switch {
+	case !m.LeaderElection:
+	case m.LeaseName != guardedLease:
+		f.Field, f.OpenKruise = "--leader-election-id", fmt.Sprintf("holds the lease %s/%s", m.LeaseNamespace, m.LeaseName)
+		f.Action = "use the lease " + guardedLease
+	default:
+		f.Field, f.OpenKruise = "--leader-election-namespace", fmt.Sprintf("holds the lease %s/%s", m.LeaseNamespace, m.LeaseName)
+		f.Seamark = fmt.Sprintf("looks for the lease %s/%s by default: both would create and delete pods of the same sets",
+			guardedNamespace, guardedLease)
+		f.Action = "install Seamark with workloads.config.openKruise.namespace=" + m.LeaseNamespace
+	}
+	return []Finding{f}
+}
+
+// excluded reports a set in a namespace that Seamark does not serve by default.
+func (s *set) excluded() []Finding {
+	if s.object.GetNamespace() != excludedNamespace {
+		return nil
+	}
+	return []Finding{s.finding(Blocks, "metadata.namespace", "serves the set",
+		"may not write pods in "+excludedNamespace+" by default",
+		"install Seamark with workloads.excludedNamespaces without "+excludedNamespace)}
+}
+
+// ordinals reports a first ordinal that OpenKruise ignores.
+func (s *set) ordinals(m *Manager) []Finding {
+	if s.start == 0 || m.has(GateStartOrdinal) {
+		return nil
+	}
+	return []Finding{s.finding(Blocks, "spec.ordinals.start",
+		"ignores it while the gate "+GateStartOrdinal+" is off, its default: the ordinals start at 0",
+		fmt.Sprintf("starts at %d: deletes the pods with lower ordinals, and creates others", s.start),
+		"remove spec.ordinals")}
+}
+
+// updates reports what changes in updates in place.
+func (s *set) updates(m *Manager) []Finding {
+	if !s.inPlace {
+		return nil
+	}
+	containers, found := s.template.Spec.Containers, []Finding(nil)
+	if !m.has(GateResize) && slices.ContainsFunc(containers, func(c corev1.Container) bool {
+		return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
+	}) {
+		found = append(found, s.finding(Changes, "spec.template.spec.containers.resources",
+			"does not change resources in place while the gate "+GateResize+" is off, its default",
+			"resizes pods in place where Kubernetes can", ""))
+	}
+	if slices.ContainsFunc(containers, readsMetadata) {
+		found = append(found, s.finding(Changes, "spec.template.spec.containers.env",
+			"restarts a container in place when the label or annotation of its variable changes",
+			"updates such a pod in place only if the image of the container changes, too", ""))
+	}
+	return found
+}
+
+// readsMetadata reports whether a variable of the container has the value of a label or annotation.
+func readsMetadata(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			return false
+		}
+		path := e.ValueFrom.FieldRef.FieldPath
+		return strings.HasPrefix(path, "metadata.labels[") || strings.HasPrefix(path, "metadata.annotations[")
+	})
+}
+
+// annotations reports annotations that have no effect in Seamark.
+func (s *set) annotations(m *Manager) []Finding {
+	if m != nil && !m.has(GatePreDownload) {
+		return nil
+	}
+	for key := range s.object.GetAnnotations() {
+		if strings.HasPrefix(key, preDownloadPrefix) {
+			return []Finding{s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
+				"pulls new images before it updates pods, if the gate "+GatePreDownload+" is on",
+				"ignores the annotations", "")}
+		}
+	}
+	return nil
+}
+
+// launch reports containers that OpenKruise starts one after another.
+func (s *set) launch() []Finding {
+	ordered := s.template.Annotations[priorityAnnotation] != "" ||
+		slices.ContainsFunc(s.template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == priorityVariable })
+		})
+	if !ordered {
+		return nil
+	}
+	return []Finding{s.finding(Changes, "spec.template",
+		"starts the containers of a new pod in the order of their launch priorities",
+		"starts them together: only updates in place follow the priorities",
+		"use init containers with restartPolicy Always for what must start first")}
+}
