@@ -18,7 +18,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/get"
 	"github.com/seamark-dev/seamark/internal/cli/test"
+	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
+	"github.com/seamark-dev/seamark/internal/cli/wait"
 )
 
 // pluginName is the name under which kubectl runs the program as a plugin.
@@ -47,7 +49,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
 		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
 		ui.New(streams, displayName(program), version))
-	root.AddCommand(test.New(streams, displayName(program), version))
+	root.AddCommand(test.New(streams, displayName(program), version), wait.New(streams, displayName(program), version),
+		tree.New(streams, displayName(program), version))
 	return root
 }
 

@@ -49,6 +49,8 @@ type Query struct {
 	// have only what rows and marks are computed from: see view.PodTrimmer. Without it, 10,000
 	// pods take several times the memory.
 	Whole bool
+	// Controllers keeps the kind and the name of the controller of each pod.
+	Controllers bool
 }
 
 // Snapshot is what Read has read.
@@ -105,8 +107,12 @@ func ViewOptions() view.Options {
 
 func newReading(reader client.Reader, query Query) *reading {
 	options := ViewOptions()
+	pods := view.NewPodTrimmer(options)
+	if query.Controllers {
+		pods = pods.WithControllers()
+	}
 	return &reading{
-		query: query, reader: reader, pods: view.NewPodTrimmer(options), plans: view.NewPlanTrimmer(),
+		query: query, reader: reader, pods: pods, plans: view.NewPlanTrimmer(),
 		snapshot: Snapshot{Input: probestate.Input{
 			Options: options,
 			Nodes:   map[string]*metav1.PartialObjectMetadata{},
@@ -132,6 +138,12 @@ func Each[L client.ObjectList](ctx context.Context, reader client.Reader, newLis
 		}
 	}
 }
+
+// Paged tells client-go that a list is not streamed: see cache.ToListWatcherWithWatchListSemantics.
+type Paged struct{}
+
+// IsWatchListSemanticsUnSupported implements an interface of client-go.
+func (Paged) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (r *reading) readPods(ctx context.Context) error {
 	if len(r.query.Names) > 0 {

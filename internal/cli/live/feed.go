@@ -78,17 +78,11 @@ func (f *feed) run(ctx context.Context) {
 	logger := logr.Discard()
 	requests := &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
 	// A streamed list has one page. It takes more memory than pages that are trimmed one by one.
-	pages := cache.ToListWatcherWithWatchListSemantics(requests, paged{})
+	pages := cache.ToListWatcherWithWatchListSemantics(requests, cluster.Paged{})
 	cache.NewReflectorWithOptions(pages, nil, f.store, cache.ReflectorOptions{
 		Name: string(f.resource), Logger: &logger, Backoff: backoff(),
 	}).RunWithContext(ctx)
 }
-
-// paged says that lists are not streamed.
-type paged struct{}
-
-// IsWatchListSemanticsUnSupported implements an interface of client-go.
-func (paged) IsWatchListSemanticsUnSupported() bool { return true }
 
 // list lists all objects in pages, and trims each page.
 func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {

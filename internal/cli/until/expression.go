@@ -71,16 +71,24 @@ func Parse(text string) (Expression, error) {
 	if err := e.parseTarget(target); err != nil {
 		return fail(err)
 	}
-	name, rest, found := strings.Cut(strings.TrimSpace(requirement), "=")
-	e.subject = subject(name)
-	if !found || rest == "" {
-		return fail(fmt.Errorf("requirement %q must be one of %s", requirement, forms))
-	}
-	if err := e.parseRequirement(rest); err != nil {
+	if err := e.parseRequirement(strings.TrimSpace(requirement)); err != nil {
 		return fail(err)
 	}
 	return e, nil
 }
+
+// ParseRequirement parses an expression without a pod, such as label=role=primary, which selects
+// all pods.
+func ParseRequirement(text string) (Expression, error) {
+	e := Expression{text: strings.TrimSpace(text), pod: "*"}
+	if err := e.parseRequirement(e.text); err != nil {
+		return Expression{}, fmt.Errorf("%q is invalid: %w", text, err)
+	}
+	return e, nil
+}
+
+// IsEvent reports whether the expression refers to events.
+func (e Expression) IsEvent() bool { return e.subject == events }
 
 const forms = "condition=TYPE:STATUS, label=KEY:VALUE, annotation=KEY:VALUE, event=REASON, restarts=N"
 
@@ -109,8 +117,12 @@ func (e *Expression) parseTarget(target string) error {
 	return nil
 }
 
-// parseRequirement parses the text after the subject and the equals sign.
-func (e *Expression) parseRequirement(rest string) error {
+// parseRequirement parses SUBJECT=REST.
+func (e *Expression) parseRequirement(requirement string) error {
+	name, rest, found := strings.Cut(requirement, "=")
+	if e.subject = subject(name); !found || rest == "" {
+		return fmt.Errorf("requirement %q must be one of %s", requirement, forms)
+	}
 	switch e.subject {
 	case conditions:
 		return e.parseCondition(rest)

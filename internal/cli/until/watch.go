@@ -6,6 +6,7 @@ package until
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // Watch evaluates expressions as pods change. It is not safe for concurrent use.
 type Watch struct {
+	// Any is whether one of the matching pods is enough for each expression.
+	Any bool
+
 	expressions []Expression
 	pods        map[types.NamespacedName]*podState
 	// order is the order in which the pods were first seen. It keeps the output stable.
@@ -39,7 +43,8 @@ type podState struct {
 type Verdict struct {
 	// Expression is the text of the expression.
 	Expression string
-	// Met is whether at least one pod matches and all matching pods meet the requirement.
+	// Met is whether at least one pod matches and all matching pods, or one of them if Any is set,
+	// meet the requirement.
 	Met bool
 	// Last describes the pods that do not meet the requirement. It is empty if Met is true.
 	Last string
@@ -54,6 +59,10 @@ func NewWatch(expressions []Expression, pods []local.PodView) *Watch {
 		maps.Copy(pod.annotations, view.Pod.Annotations)
 		for _, condition := range view.Pod.Status.Conditions {
 			pod.conditions[string(condition.Type)] = string(condition.Status)
+		}
+		pod.ended = view.Pod.Status.Phase == corev1.PodFailed
+		for _, status := range slices.Concat(view.Pod.Status.InitContainerStatuses, view.Pod.Status.ContainerStatuses) {
+			pod.restarts[status.Name] = status.RestartCount
 		}
 	}
 	return w
@@ -122,20 +131,20 @@ func (w *Watch) Verdicts() []Verdict {
 	for i, e := range w.expressions {
 		verdict := Verdict{Expression: e.String()}
 		var unmet []string
-		matched := false
+		matched := 0
 		for _, key := range w.order {
 			if !e.matches(key.Namespace, key.Name) {
 				continue
 			}
-			matched = true
+			matched++
 			if met, last := w.pods[key].evaluate(i, e); !met {
 				unmet = append(unmet, fmt.Sprintf("%s has %s", key.Name, last))
 			}
 		}
 		switch {
-		case !matched:
+		case matched == 0:
 			verdict.Last = "no pod matches"
-		case len(unmet) > 0:
+		case len(unmet) == matched, len(unmet) > 0 && !w.Any:
 			verdict.Last = strings.Join(unmet, ", ")
 		default:
 			verdict.Met = true

@@ -1,0 +1,230 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree implements `seamark tree`, which shows workloads with their revisions, pods, probes
+// and marks.
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2/tree"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+const long = `Show workloads with their revisions, pods, probes and marks.
+
+A workload is the controller of pods: a Deployment, StatefulSet, DaemonSet, CloneSet, Job or any
+other kind. Without an argument, all workloads of the namespace are shown that have pods.
+
+Exit codes: 0 for success; 1 if a named workload has no pods or a request failed; 2 for bad input;
+3 if the cluster cannot be reached, or pods or markers cannot be read.`
+
+// The placeholders are the name of the program.
+const example = `  # Show the pods of a StatefulSet with their roles, by revision
+  %[1]s tree statefulset/database
+
+  # Show all workloads with these labels in any namespace
+  %[1]s tree -A -l app=game`
+
+// Options are the options of `seamark tree`.
+type Options struct {
+	genericiooptions.IOStreams
+	// Cluster selects the cluster, the user and the namespace.
+	Cluster *cluster.Flags
+	// Workload is NAME or KIND/NAME. Empty is all.
+	Workload string
+	// Selector selects pods by labels, as kubectl does.
+	Selector string
+	// Output is the format. Its table is the tree.
+	Output printing.Flags
+
+	connect func() (cluster.Connection, error)
+	now     func() time.Time
+}
+
+// New returns the command.
+func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
+	flags := cluster.NewFlags(streams, version)
+	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, now: time.Now}, program)
+}
+
+func newCommand(o *Options, program string) *cobra.Command {
+	command := &cobra.Command{
+		Use:     "tree [WORKLOAD]",
+		Short:   "Show workloads with their revisions, pods, probes and marks",
+		Long:    long,
+		Example: fmt.Sprintf(example, program),
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Workload = args[0]
+			}
+			if err := errors.Join(o.Cluster.Validate(), o.Output.Validate()); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "show only the pods with these labels, for example app=game")
+	o.Output.AddTo(command)
+	o.Cluster.AddAllNamespaces(command)
+	o.Cluster.AddTo(command)
+	return command
+}
+
+// Run reads the pods with their states and prints the workloads.
+func (o *Options) Run(ctx context.Context) error {
+	query := cluster.Query{Controllers: true}
+	if o.Selector != "" {
+		selector, err := labels.Parse(o.Selector)
+		if err != nil {
+			return fmt.Errorf("--selector: %q is invalid: %w", o.Selector, err)
+		}
+		query.Selector = selector
+	}
+	connection, err := o.connect()
+	if err != nil {
+		return err
+	}
+	query.Namespace = connection.Namespace
+	snapshot, err := cluster.Read(ctx, connection.Client, query)
+	if err != nil {
+		return err
+	}
+	if err := snapshot.Require(permission.Required()...); err != nil {
+		return err
+	}
+	if hint := snapshot.Hint(); hint != "" {
+		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
+	}
+	snapshot.Now = o.now()
+	workloads := build(snapshot.Pods, probestate.Of(snapshot.Input).Rows)
+	where := " in any namespace"
+	if connection.Namespace != "" {
+		where = " in namespace " + connection.Namespace
+	}
+	if o.Workload != "" {
+		all := workloads
+		workloads = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return !selects(o.Workload, w) })
+		if len(workloads) == 0 {
+			return cluster.NotFound("workload with pods", o.Workload, namesOf(all, o.Workload), where)
+		}
+	}
+	return exit.Failure(o.print(workloads, where))
+}
+
+// namesOf returns the names of the workloads as the user has written the name: with or without kinds.
+func namesOf(workloads []Workload, like string) []string {
+	var names []string
+	for _, w := range workloads {
+		name := w.Name
+		if name == "" {
+			continue
+		}
+		if strings.Contains(like, "/") {
+			name = strings.ToLower(w.Kind) + "/" + w.Name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// maxMessage is the maximum length of a message in a line, in bytes.
+const maxMessage = 80
+
+func (o *Options) print(workloads []Workload, where string) error {
+	if o.Output.IsTable() {
+		if len(workloads) == 0 {
+			fmt.Fprintln(o.ErrOut, "No pods found"+where+".")
+		}
+		for _, w := range workloads {
+			if _, err := fmt.Fprintln(o.Out, o.draw(w)); err != nil {
+				return fmt.Errorf("print the tree: %w", err)
+			}
+		}
+		return nil
+	}
+	result := printing.Result{Object: func() runtime.Object { return printing.NewList("WorkloadTreeList", workloads) }}
+	for _, w := range workloads {
+		if w.Name != "" {
+			result.Names = append(result.Names, strings.ToLower(w.Kind)+"/"+w.Name)
+		}
+	}
+	return o.Output.Print(o.Out, result)
+}
+
+// draw returns a workload as a tree.
+func (o *Options) draw(w Workload) *tree.Tree {
+	title := w.Kind + "/" + w.Name
+	if w.Name == "" {
+		title = "pods without a controller"
+	}
+	if o.Cluster.AllNamespaces {
+		title = w.Namespace + " " + title
+	}
+	root := tree.Root(title)
+	for _, r := range w.Revisions {
+		parent := root
+		if r.Name != "" {
+			parent = tree.Root(fmt.Sprintf("revision %s (%d)", strings.TrimPrefix(r.Name, w.Name+"-"), len(r.Pods)))
+			root.Child(parent)
+		}
+		for _, pod := range r.Pods {
+			parent.Child(o.drawPod(pod))
+		}
+	}
+	return root
+}
+
+func (o *Options) drawPod(pod Pod) *tree.Tree {
+	phase := string(pod.Phase)
+	if pod.Terminating {
+		phase = "Terminating"
+	}
+	t := tree.Root(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  ")))
+	for i := range pod.Probes {
+		row := &pod.Probes[i]
+		line := row.Marker + "#" + row.Probe + "  " + stateOf(row)
+		if !row.LastTransitionTime.IsZero() {
+			line += "  " + duration.HumanDuration(o.now().Sub(row.LastTransitionTime.Time))
+		}
+		message := row.Message
+		if row.Problem != nil {
+			message += " (" + row.Problem.Message + ")"
+		}
+		if message = strings.Join(strings.Fields(message), " "); message != "" {
+			line += "  " + text.Truncate(message, maxMessage)
+		}
+		probe := tree.Root(line)
+		for _, m := range row.Marks {
+			probe.Child(fmt.Sprintf("%s %s", m.Kind, m))
+		}
+		t.Child(probe)
+	}
+	return t
+}
+
+// stateOf returns the state, or Pending if it is not known.
+func stateOf(row *probestate.Row) string {
+	if row.State == "" {
+		return "Pending"
+	}
+	return string(row.State)
+}

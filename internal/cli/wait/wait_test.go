@@ -1,0 +1,204 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wait
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+// TestMain starts the goroutine of package os/signal, which must not belong to a bubble of synctest.
+func TestMain(m *testing.M) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
+	os.Exit(m.Run())
+}
+
+// database returns a primary, a secondary, and a pod of another application in another namespace.
+func database() []client.Object {
+	return []client.Object{
+		builders.Pod("shop", "db-0").Label("app", "db").Label("role", "primary").
+			Condition(corev1.PodCondition{Type: "db.io/caught-up", Status: corev1.ConditionTrue}).Build(),
+		builders.Pod("shop", "db-1").Label("app", "db").Label("role", "secondary").Build(),
+		builders.Pod("games", "game-0").Label("app", "game").Build(),
+	}
+}
+
+// change is a change of the cluster during a wait.
+type change func(ctx context.Context, c client.Client) error
+
+func setRole(pod, role string) change {
+	return func(ctx context.Context, c client.Client) error {
+		var current corev1.Pod
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "shop", Name: pod}, &current); err != nil {
+			return err
+		}
+		current.Labels["role"] = role
+		return c.Update(ctx, &current)
+	}
+}
+
+func create(object client.Object) change {
+	object.SetResourceVersion("")
+	return func(ctx context.Context, c client.Client) error { return c.Create(ctx, object) }
+}
+
+func remove(object client.Object) change {
+	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object) }
+}
+
+func eventOf(pod, reason string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: pod + "." + strings.ToLower(reason)},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: pod, UID: builders.Pod("shop", pod).Build().UID},
+		Reason:         reason, LastTimestamp: metav1.Now(),
+	}
+}
+
+// wait runs the command in namespace shop, applies the changes one second after another, and returns
+// the output, the exit code and the time that has passed. Requests for which refuse returns true are
+// forbidden.
+func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
+	t.Helper()
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	c := fakeapi.Client(t, database()...).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string {
+			event, _ := o.(*corev1.Event)
+			return []string{event.InvolvedObject.Kind}
+		}).
+		WithIndex(&corev1.Pod{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+				if refuse != nil && refuse(l) {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
+				}
+				return c.List(ctx, l, options...)
+			},
+		}).Build()
+	flags := cluster.NewFlags(streams, "test")
+	o := &Options{IOStreams: streams, Cluster: flags, Timeout: defaultTimeout}
+	o.connect = func() (cluster.Connection, error) {
+		namespace := "shop"
+		if flags.AllNamespaces {
+			namespace = ""
+		}
+		return cluster.Connection{Client: c, Namespace: namespace}, nil
+	}
+	command := newCommand(o, "seamark")
+	command.SilenceUsage = true
+	command.SetArgs(args)
+	command.SetOut(out)
+	command.SetErr(errOut)
+	start := time.Now()
+	applied := make(chan struct{})
+	go func() {
+		defer close(applied)
+		for _, apply := range changes {
+			time.Sleep(time.Second)
+			if err := apply(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	err := command.ExecuteContext(t.Context())
+	after = time.Since(start)
+	<-applied
+	return out.String() + errOut.String(), exit.Code(err), after
+}
+
+func TestWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		args    []string
+		changes []change
+		refuse  func(any) bool
+		code    int
+		after   time.Duration
+		want    string
+	}{
+		"one pod is enough": {
+			args: []string{"-l", "app=db", "--for", "label=role=primary", "--any"},
+			want: "label=role=primary: met\n",
+		},
+		"all pods must comply": {
+			args: []string{"-l", "app=db", "--for", "label=role=primary"}, code: exit.Failed, after: defaultTimeout,
+			want: "label=role=primary: not met: db-1 has \"secondary\"\nError: 1 of 1 expressions not met after 30s; use --any if one pod is enough\n",
+		},
+		"a label changes": {
+			args: []string{"db-1", "--for", "label=role=primary"}, changes: []change{setRole("db-0", "secondary"), setRole("db-1", "primary")},
+			after: 2 * time.Second, want: "label=role=primary: met\n",
+		},
+		"a pod is created": {
+			args:    []string{"-l", "app=cache", "--for", "condition=Ready"},
+			changes: []change{create(builders.Pod("shop", "cache-0").Label("app", "cache").Condition(corev1.PodCondition{Type: "Ready", Status: "True"}).Build())},
+			after:   time.Second, want: "condition=Ready: met\n",
+		},
+		"the pod that lacks the label is deleted": {
+			args:    []string{"-l", "app=db", "--for", "label=role=primary"},
+			changes: []change{remove(builders.Pod("shop", "db-1").Build())},
+			after:   time.Second, want: "label=role=primary: met\n",
+		},
+		"all at the same time": {
+			args: []string{"-l", "app=db", "--any", "--for", "label=role=primary", "--for", "pod/db-1 label=role=primary"},
+			// db-0 is the primary at first, then none, then db-1.
+			changes: []change{setRole("db-0", "secondary"), setRole("db-1", "primary")}, after: 2 * time.Second,
+			want: "label=role=primary: met\npod/db-1 label=role=primary: met\n",
+		},
+		"an event occurs": {
+			args: []string{"db-0", "--for", "event=KruiseProbeFailed"}, changes: []change{create(eventOf("db-1", "KruiseProbeFailed")), create(eventOf("db-0", "KruiseProbeFailed"))},
+			after: 2 * time.Second, want: "event=KruiseProbeFailed: met\n",
+		},
+		"all namespaces": {
+			args: []string{"-A", "--for", "pod/games/game-* label=app=game"}, want: "pod/games/game-* label=app=game: met\n",
+		},
+		"check once": {
+			args: []string{"db-1", "--for", "label=role=primary", "--timeout", "0"}, code: exit.Failed,
+			want: "label=role=primary: not met: db-1 has \"secondary\"\nError: 1 of 1 expressions not met after 0s; use --any if one pod is enough\n",
+		},
+		"no pod": {
+			args: []string{"-l", "app=none", "--any", "--for", "label=!role", "--timeout", "1s"}, code: exit.Failed, after: time.Second,
+			want: "label=!role: not met: no pod matches\nError: 1 of 1 expressions not met after 1s\n",
+		},
+		"events are forbidden": {
+			args: []string{"db-0", "--for", "event=Started"}, code: exit.Access,
+			refuse: func(o any) bool { _, is := o.(*corev1.EventList); return is }, want: "list events in namespace shop",
+		},
+		"no pods selected":  {args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector, or by pod/NAME in each --for"},
+		"no expression":     {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
+		"bad expression":    {args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage, want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`},
+		"bad selector":      {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Usage, want: `--selector: "a b" is invalid`},
+		"bad timeout":       {args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more"},
+		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				output, code, after := wait(t, test.changes, test.refuse, test.args...)
+				if !strings.Contains(output, test.want) {
+					t.Errorf("output:\n%s\nwant:\n%s", output, test.want)
+				}
+				if code != test.code || after != test.after {
+					t.Errorf("exit code %d after %s, want %d after %s", code, after, test.code, test.after)
+				}
+			})
+		})
+	}
+}
