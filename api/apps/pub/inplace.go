@@ -41,8 +41,8 @@ type InPlaceUpdateState struct {
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
 	// UpdateResources reports whether resources of containers change.
 	UpdateResources bool `json:"updateResources,omitempty"`
-	// VerticalUpdateOnly reports whether only resources of containers change.
-	VerticalUpdateOnly bool `json:"verticalUpdateOnly"`
+	// UpdateImages reports whether images of containers change.
+	UpdateImages bool `json:"updateImages,omitempty"`
 	// NextContainerImages are the images of containers that are updated in a later batch, by the name
 	// of the container. Seamark does not set it.
 	NextContainerImages map[string]string `json:"nextContainerImages,omitempty"`
@@ -63,8 +63,6 @@ type InPlaceUpdateContainerStatus struct {
 	// ImageID is the image ID of the container status. The update of the container is done when it
 	// differs, or when the new image has the same ID.
 	ImageID string `json:"imageID,omitempty"`
-	// Resources are the resources of the container before the update.
-	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 	// ContainerID is the ID of the container before the update, empty if none was started. The update
 	// is done when a container with another ID has been started. OpenKruise does not set it.
 	ContainerID string `json:"containerID,omitempty"`

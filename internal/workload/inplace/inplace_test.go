@@ -68,7 +68,7 @@ func TestImageUpdateStepByStep(t *testing.T) {
 		t.Errorf("Images (-want +got):\n%s", diff)
 	}
 	state := `{"revision":"web-b","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"main":` +
-		`{"imageID":"id-main:1","containerID":"c1-main","image":"main:1"}},"verticalUpdateOnly":false,` +
+		`{"imageID":"id-main:1","containerID":"c1-main","image":"main:1"}},"updateImages":true,` +
 		`"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["main"]}]}`
 	if diff := cmp.Diff(state, *patch.Annotations[pub.InPlaceUpdateStateKey]); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
@@ -130,6 +130,9 @@ func TestGracePeriodOnlyIfContainersRestart(t *testing.T) {
 	patch := start(t, n, one, two, "web-b", time.Hour, now)
 	if len(patch.Conditions) > 0 || patch.Labels["tier"] == nil {
 		t.Errorf("got %v, want only the label", patch)
+	}
+	if state := *patch.Annotations[pub.InPlaceUpdateStateKey]; !strings.Contains(state, `"containers":[]`) {
+		t.Errorf("state %s, want a batch without containers", state)
 	}
 	n.write(patch, all)
 	finish(t, n, now)
@@ -273,7 +276,7 @@ func TestNewerRevisionDuringAnUpdate(t *testing.T) {
 // The annotations are what OpenKruise writes.
 func TestUpdateOfOpenKruiseIsContinued(t *testing.T) {
 	const started = `{"revision":"web-b","updateTimestamp":"2026-11-21T12:00:00Z",` +
-		`"lastContainerStatuses":{"main":{"imageID":"id-main:1","resources":{}}},"verticalUpdateOnly":false`
+		`"lastContainerStatuses":{"main":{"imageID":"id-main:1"}},"updateImages":true`
 	for name, test := range map[string]struct {
 		pod   func(*node)
 		state string
@@ -284,7 +287,7 @@ func TestUpdateOfOpenKruiseIsContinued(t *testing.T) {
 		},
 		"in the grace period": {
 			func(*node) {},
-			`{"revision":"web-b","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"verticalUpdateOnly":false}`,
+			`{"revision":"web-b","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateImages":true}`,
 			`{"revision":"web-b","containerImages":{"main":"main:2"},"graceSeconds":10,"oldTemplate":{"metadata":{},"spec":{}}}`,
 		},
 		"before the second batch": {

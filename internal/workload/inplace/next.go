@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workload"
@@ -37,9 +37,8 @@ func Start(pod *corev1.Pod, change *Change, target Target, now time.Time) *workl
 	}
 	state := &pub.InPlaceUpdateState{
 		Revision: target.Revision, UpdateTimestamp: metav1.NewTime(now),
-		UpdateResources: len(change.Resources) > 0,
+		UpdateResources: len(change.Resources) > 0, UpdateImages: len(change.Images) > 0,
 	}
-	state.VerticalUpdateOnly = state.UpdateResources && len(change.Images) == 0
 	patch := &workload.PodPatch{
 		Pod: pod, Reason: "UpdateInPlace",
 		Labels: map[string]*string{}, Annotations: map[string]*string{},
@@ -96,7 +95,7 @@ func apply(patch *workload.PodPatch, change *Change, state, previous *pub.InPlac
 	state.NextContainerResources = patch.Resources
 	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{
 		Timestamp:  metav1.NewTime(now),
-		Containers: slices.Sorted(maps.Keys(union(patch.Images, patch.Resources))),
+		Containers: sets.List(sets.KeySet(patch.Images).Union(sets.KeySet(patch.Resources))),
 	})
 	if len(change.Labels) > 0 {
 		labels := maps.Clone(change.Labels)
@@ -106,17 +105,6 @@ func apply(patch *workload.PodPatch, change *Change, state, previous *pub.InPlac
 	maps.Copy(patch.Annotations, change.Annotations)
 	remove(patch, pub.InPlaceUpdateGraceKey)
 	setState(patch, state)
-}
-
-func union[V, W any](a map[string]V, b map[string]W) map[string]struct{} {
-	keys := map[string]struct{}{}
-	for key := range a {
-		keys[key] = struct{}{}
-	}
-	for key := range b {
-		keys[key] = struct{}{}
-	}
-	return keys
 }
 
 // setState writes the state. Times and names always have a JSON form.
@@ -223,7 +211,7 @@ func afterGrace(pod *corev1.Pod, state *pub.InPlaceUpdateState, waiting *pending
 	next := &pub.InPlaceUpdateState{
 		Revision: state.Revision, UpdateTimestamp: state.UpdateTimestamp,
 		UpdateResources:        state.UpdateResources || len(change.Resources) > 0,
-		VerticalUpdateOnly:     state.VerticalUpdateOnly,
+		UpdateImages:           state.UpdateImages || len(change.Images) > 0,
 		ContainerBatchesRecord: state.ContainerBatchesRecord,
 	}
 	patch := &workload.PodPatch{
@@ -257,7 +245,7 @@ func nextBatch(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *w
 	}
 	next := &pub.InPlaceUpdateState{
 		Revision: state.Revision, UpdateTimestamp: state.UpdateTimestamp,
-		UpdateResources: state.UpdateResources, VerticalUpdateOnly: state.VerticalUpdateOnly,
+		UpdateResources: state.UpdateResources, UpdateImages: state.UpdateImages,
 		ContainerBatchesRecord: state.ContainerBatchesRecord,
 	}
 	patch := &workload.PodPatch{
