@@ -96,7 +96,7 @@ func richTemplate() corev1.PodTemplateSpec {
 			Containers: []corev1.Container{{
 				Name: "main", Image: "image:1", Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-			}, {Name: "other", Image: "other:1"}},
+			}, {Name: "other", Image: "other:1", Env: []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnv, Value: "1"}}}},
 		},
 	}
 }
@@ -107,7 +107,7 @@ func changeTemplate(r *rand.Rand, template *corev1.PodTemplateSpec) {
 	case 0:
 		main.Image = "image:" + value
 	case 1:
-		template.Spec.Containers[1].Image = "other:" + value
+		main.Image, template.Spec.Containers[1].Image = "image:"+value, "other:"+value
 	case 2:
 		template.Annotations["example.com/a"] = value
 	case 3:

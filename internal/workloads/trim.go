@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
 )
 
 // trimmer returns the transformation of a cache that keeps what trim returns.
@@ -106,11 +108,14 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return kept
 }
 
-// trimEnvironment keeps the variables that are read from the pod's labels, annotations and resources.
+// trimEnvironment keeps the variables that are read from the pod's labels, annotations and resources,
+// and those with the launch priority of the container.
 func trimEnvironment(variables []corev1.EnvVar) []corev1.EnvVar {
 	var kept []corev1.EnvVar
 	for i := range variables {
-		if from := variables[i].ValueFrom; from != nil && (from.FieldRef != nil || from.ResourceFieldRef != nil) {
+		name, from := variables[i].Name, variables[i].ValueFrom
+		if from != nil && (from.FieldRef != nil || from.ResourceFieldRef != nil) ||
+			name == pub.ContainerLaunchPriorityEnv || name == pub.ContainerLaunchBarrierEnv {
 			kept = append(kept, variables[i])
 		}
 	}

@@ -44,15 +44,16 @@ type InPlaceUpdateState struct {
 	// UpdateImages reports whether images of containers change.
 	UpdateImages bool `json:"updateImages,omitempty"`
 	// NextContainerImages are the images of containers that are updated in a later batch, by the name
-	// of the container. Seamark does not set it.
+	// of the container.
 	NextContainerImages map[string]string `json:"nextContainerImages,omitempty"`
-	// NextContainerRefMetadata are labels and annotations that containers of a later batch refer to.
-	// Seamark does not set it.
+	// NextContainerRefMetadata are labels and annotations that change with a container of a later
+	// batch, because its environment refers to them, by the name of the container.
 	NextContainerRefMetadata map[string]metav1.ObjectMeta `json:"nextContainerRefMetadata,omitempty"`
 	// NextContainerResources are the resources of containers that are updated in a later batch, by the
-	// name of the container. Seamark does not set it.
+	// name of the container. Seamark also keeps those of a written batch until the update is done:
+	// they are in the specification only after another write.
 	NextContainerResources map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
-	// PreCheckBeforeNext is the condition for the next batch. Seamark does not set it.
+	// PreCheckBeforeNext is the condition for the next batch.
 	PreCheckBeforeNext *InPlaceUpdatePreCheckBeforeNext `json:"preCheckBeforeNext,omitempty"`
 	// ContainerBatchesRecord are the batches that have been written.
 	ContainerBatchesRecord []InPlaceUpdateContainerBatch `json:"containerBatchesRecord,omitempty"`

@@ -127,6 +127,9 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	if r.IntN(2) == 0 {
 		set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
 	}
+	if r.IntN(3) == 0 {
+		spec.Template.Spec.Containers = append(spec.Template.Spec.Containers, model.Side())
+	}
 	switch r.IntN(3) {
 	case 0:
 		spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{
@@ -159,7 +162,7 @@ func modelConfig(seed uint64) model.Config {
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook { return asSet(set).Spec.Lifecycle.PreDelete }),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "web"}) }),
 			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
-			model.ServingWrites(minimum, voluntary),
+			model.ServingWrites(minimum, voluntary), model.InBatches,
 			noExtraPods,
 		},
 		Steps: []func(*model.State, *model.Step) error{model.ServingSteps(minimum, voluntary)},
@@ -299,6 +302,9 @@ func modelUsers() []model.User {
 		}),
 		edit("image", 3, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.Template.Spec.Containers[0].Image = "app:" + strconv.Itoa(1+w.Rand.IntN(4))
+			for i := range set.Spec.Template.Spec.Containers[1:] {
+				set.Spec.Template.Spec.Containers[1+i].Image = "side:" + strconv.Itoa(1+w.Rand.IntN(3))
+			}
 			return set.Spec.Template.Spec.Containers[0].Image
 		}),
 		edit("env", 1, func(w *model.World, set *v1alpha1.CloneSet) string {

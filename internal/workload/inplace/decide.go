@@ -16,6 +16,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
+// The fields of a pod's metadata that the environment of a container can refer to by key.
+const (
+	labelsField      = "labels"
+	annotationsField = "annotations"
+)
+
 // Difference is what differs between the pod templates of two revisions. It is the same for all pods
 // of a revision, so it is computed once per step.
 type Difference struct {
@@ -90,10 +96,14 @@ func (d *Difference) Decide(pod *corev1.Pod) (*Change, string) {
 			return nil, why
 		}
 	}
-	if why := change.environment(pod); why != "" {
+	var parts []*Change
+	if len(change.Resources) > 0 { // The order matters only for what depends on resources.
+		parts = change.inBatches(pod)
+	}
+	if why := change.environment(pod, parts); why != "" {
 		return nil, why
 	}
-	if why := change.qos(pod); why != "" {
+	if why := qos(pod, parts); why != "" {
 		return nil, why
 	}
 	return change, ""
@@ -138,8 +148,8 @@ func metadata(from, to *corev1.PodTemplateSpec) string {
 }
 
 // environment reports a container that refers to what changes in its environment and is not restarted
-// by the change: it would keep the old value.
-func (c *Change) environment(pod *corev1.Pod) string {
+// by the change, or before what it refers to changes: it would keep the old value.
+func (c *Change) environment(pod *corev1.Pod, parts []*Change) string {
 	for i := range pod.Spec.InitContainers {
 		always := corev1.ContainerRestartPolicyAlways
 		if p := pod.Spec.InitContainers[i].RestartPolicy; p == nil || *p != always {
@@ -151,14 +161,36 @@ func (c *Change) environment(pod *corev1.Pod) string {
 	}
 	for i := range pod.Spec.Containers {
 		spec := &pod.Spec.Containers[i]
-		if c.restarts(spec) {
+		if !c.restarts(spec) {
+			if what := c.refers(pod, spec); what != "" {
+				return fmt.Sprintf("container %s refers to %s", spec.Name, what)
+			}
 			continue
 		}
-		if what := c.refers(pod, spec); what != "" {
-			return fmt.Sprintf("container %s refers to %s", spec.Name, what)
+		restarted := slices.IndexFunc(parts, func(part *Change) bool { return part.restarts(spec) })
+		for _, later := range parts[restarted+1:] {
+			if what := later.refers(pod, spec); what != "" {
+				return fmt.Sprintf("container %s refers to %s, which changes after its restart", spec.Name, what)
+			}
 		}
 	}
 	return ""
+}
+
+// missing returns the images and resources of the change that the pod's specification does not have.
+func (c *Change) missing(pod *corev1.Pod) (map[string]string, map[string]corev1.ResourceRequirements) {
+	images, resources := map[string]string{}, map[string]corev1.ResourceRequirements{}
+	for name, image := range c.Images {
+		if spec := container(pod, name); spec != nil && image != "" && spec.Image != image {
+			images[name] = image
+		}
+	}
+	for name, wanted := range c.Resources {
+		if spec := container(pod, name); spec != nil && !applied(spec, wanted) {
+			resources[name] = wanted
+		}
+	}
+	return images, resources
 }
 
 // restarts reports whether the change restarts the container: its image changes, or a resource whose
@@ -196,15 +228,31 @@ func (c *Change) refers(pod *corev1.Pod, spec *corev1.Container) string {
 
 // changesField reports whether the field path is that of a label or an annotation that changes.
 func (c *Change) changesField(path string) bool {
-	for prefix, changed := range map[string]map[string]*string{
-		"metadata.labels['": c.Labels, "metadata.annotations['": c.Annotations,
-	} {
-		if key, ok := strings.CutPrefix(path, prefix); ok {
-			_, differs := changed[strings.TrimSuffix(key, "']")]
-			return differs
+	field, key := metadataKey(path)
+	_, differs := map[string]map[string]*string{labelsField: c.Labels, annotationsField: c.Annotations}[field][key]
+	return differs
+}
+
+// metadataKey returns the key of the label or the annotation that the field path refers to, and which
+// of both it is. The results are empty if it refers to something else.
+func metadataKey(path string) (field, key string) {
+	for _, field := range []string{labelsField, annotationsField} {
+		if rest, ok := strings.CutPrefix(path, "metadata."+field+"['"); ok {
+			return field, strings.TrimSuffix(rest, "']")
 		}
 	}
-	return false
+	return "", ""
+}
+
+// fieldPaths returns the paths of the pod's fields that the environment of the container refers to.
+func fieldPaths(spec *corev1.Container) []string {
+	var paths []string
+	for i := range spec.Env {
+		if source := spec.Env[i].ValueFrom; source != nil && source.FieldRef != nil {
+			paths = append(paths, source.FieldRef.FieldPath)
+		}
+	}
+	return paths
 }
 
 // difference returns the keys to set, and those to remove with the value nil.

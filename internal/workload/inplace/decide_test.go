@@ -51,6 +51,7 @@ func pod(t *corev1.PodTemplateSpec) *corev1.Pod {
 	p.Name, p.Labels["controller-revision-hash"] = "web-0", "web-a"
 	p.Annotations = map[string]string{}
 	workload.AddGate(&p.Spec, pub.InPlaceUpdateReady)
+	p.Spec.NodeName = "node"
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},

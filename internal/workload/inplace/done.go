@@ -30,10 +30,7 @@ func Done(pod *corev1.Pod) bool {
 }
 
 func done(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
-	if len(state.NextContainerImages)+len(state.NextContainerRefMetadata) > 0 {
-		return false
-	}
-	if lagging(pod) {
+	if remaining(state) != nil || lagging(pod) {
 		return false
 	}
 	for name, wanted := range state.NextContainerResources {
@@ -41,17 +38,22 @@ func done(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
 			return false
 		}
 	}
-	return batchDone(pod, state)
+	return len(unfinished(pod, state)) == 0 && (!state.UpdateResources || allResized(pod))
 }
 
-// batchDone reports whether the containers that have been changed run.
-func batchDone(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
-	if len(unfinished(pod, state)) > 0 {
+// batchStarted reports whether the containers that have been changed so far run. A resize for which
+// the node has no room yet does not delay the next batch, which may free resources.
+func batchStarted(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
+	if len(unstarted(pod, state)) > 0 {
 		return false
 	}
-	if !state.UpdateResources {
-		return true
-	}
+	c := workload.Condition(pod, corev1.PodResizePending)
+	deferred := c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonDeferred
+	return !state.UpdateResources || deferred || allResized(pod)
+}
+
+// allResized reports whether all containers run with the resources of their specs.
+func allResized(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Containers {
 		spec := &pod.Spec.Containers[i]
 		if !resized(pod, spec, containerStatus(pod, spec.Name)) {
@@ -112,7 +114,7 @@ func started(
 // tag of the same image, or if a container restarted at the moment of the change, so that it was
 // recorded with an image that it never had.
 func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, time.Time, bool) {
-	left, changed := unfinished(pod, state), since(state)
+	left, changed := unstarted(pod, state), since(state)
 	if len(left) == 0 || unseen(pod) {
 		return nil, time.Time{}, false
 	}

@@ -8,29 +8,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/inplace"
 )
 
 // FuzzUpdates plays revisions, crashes of the program between its writes, and a kubelet that acts at
 // any time. Each byte is an action and its parameter. At the end, the pod runs the last revision.
-// While the condition is True, the containers run what the spec says.
+// While the condition is True, the containers run what the spec says. With an odd first byte, container
+// main changes only while container side is ready and has its image.
 func FuzzUpdates(f *testing.F) {
 	f.Add([]byte{0x10, 0x03, 0x20, 0x05, 0x00})
 	f.Add([]byte{0x11, 0x21, 0x04, 0x12, 0x31, 0x05, 0x13, 0x02, 0x06})
 	f.Add([]byte{0x91, 0x05, 0x81, 0x03, 0x07, 0x92, 0x06})
+	f.Add([]byte{0x21, 0x20, 0x33, 0x05, 0x33, 0x05, 0x30, 0x31, 0x00, 0x33, 0x05})
 	f.Fuzz(func(t *testing.T, actions []byte) {
 		if len(actions) > 200 {
 			return
 		}
+		ordered := len(actions) > 0 && actions[0]%2 == 1
 		templates := make([]*corev1.PodTemplateSpec, 4)
 		for i := range templates {
 			templates[i] = template(fmt.Sprintf("main:%d", i))
 			templates[i].Labels["tier"] = fmt.Sprint(i / 2)
 			templates[i].Spec.Containers[0].Resources.Requests = list("cpu", fmt.Sprint(1+i%3))
 			templates[i].Spec.Containers[1].Image = fmt.Sprintf("side:%d", i/2)
+			if ordered {
+				env := &templates[i].Spec.Containers[1].Env
+				*env = append(*env, corev1.EnvVar{Name: pub.ContainerLaunchPriorityEnv, Value: "1"})
+			}
 		}
 		n := newNode(pod(templates[0]))
 		n.alias["main:3"] = "main:0"
@@ -43,6 +52,15 @@ func FuzzUpdates(f *testing.F) {
 			return i
 		}
 		n.pod.Labels["controller-revision-hash"] = "web-0"
+		write := func(patch *workload.PodPatch, writes int) {
+			before := n.pod.DeepCopy()
+			n.write(patch, writes)
+			side := &n.pod.Spec.Containers[1]
+			if ordered && !cmp.Equal(before.Spec.Containers[0], n.pod.Spec.Containers[0]) &&
+				(n.runs[side.Name] != side.Image || !n.pod.Status.ContainerStatuses[1].Ready) {
+				t.Fatalf("container main changes before container side runs %s: %v", side.Image, n.runs)
+			}
+		}
 		step := func(writes int) {
 			if revision() != target {
 				change, why := inplace.Between(templates[revision()], templates[target]).Decide(n.pod)
@@ -50,7 +68,7 @@ func FuzzUpdates(f *testing.F) {
 					t.Fatalf("Decide: %s", why)
 				}
 				name := fmt.Sprintf("web-%d", target)
-				n.write(inplace.Start(n.pod, change, inplace.Target{
+				write(inplace.Start(n.pod, change, inplace.Target{
 					Revision: name, Labels: map[string]string{"controller-revision-hash": name},
 					Grace: time.Duration(target%2) * 3 * time.Second,
 				}, at), writes)
@@ -60,7 +78,7 @@ func FuzzUpdates(f *testing.F) {
 			if next.Refused != "" {
 				t.Fatal(next.Refused)
 			}
-			n.write(next.Patch, writes)
+			write(next.Patch, writes)
 		}
 		late := 0
 		for i, action := range actions {
@@ -84,7 +102,7 @@ func FuzzUpdates(f *testing.F) {
 				}
 				n.crash(at)
 			case 7:
-				n.unpullable[fmt.Sprintf("main:%d", parameter%4)] = parameter < 4
+				n.unpullable[fmt.Sprintf("%s:%d", []string{"main", "side"}[parameter/4%2], parameter%4)] = parameter < 8
 			}
 			ready := condition(n.pod, pub.InPlaceUpdateReady) == corev1.ConditionTrue
 			if ready && inplace.Done(n.pod) && !n.current() && action%8 < 4 && !anyUnpullable(n) {

@@ -6,9 +6,9 @@
 //
 // An update goes through these steps; each is a function of the pod, so that it continues after a
 // crash at any write: Start marks the pod not ready and records the update in an annotation, Next
-// changes the containers after the grace period, waits until the containers of the new images have
-// been started, and marks the pod ready. The annotations are those of OpenKruise, so an update that
-// OpenKruise started is continued.
+// changes the containers after the grace period, in batches by their launch priorities, waits until
+// the containers of the new images have been started, and marks the pod ready. The annotations are those of OpenKruise, so an update that
+// OpenKruise started is continued, and the other way round.
 package inplace
 
 import (

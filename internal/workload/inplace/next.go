@@ -71,38 +71,33 @@ func waitingConditions(pod *corev1.Pod) []corev1.PodCondition {
 	return nil
 }
 
-// apply completes the patch with the change of the containers.
+// apply completes the patch with the first batch of the change, and the state with what waits.
+//
+// A container that a previous update has changed and that has not been started yet is part of the
+// batch of its priority: containers of a lower priority wait for it, too.
 func apply(patch *workload.PodPatch, change *Change, state, previous *pub.InPlaceUpdateState, now time.Time) {
 	pod := patch.Pod
-	patch.Images = map[string]string{}
-	for name, image := range change.Images {
-		if spec := container(pod, name); spec != nil && spec.Image != image {
-			patch.Images[name] = image
-		}
-	}
+	images, resources := change.missing(pod)
+	names := sets.KeySet(images).Union(sets.KeySet(resources))
+	batch := batches(pod, names.Union(sets.KeySet(unfinished(pod, previous))))[0]
+	patch.Images, state.NextContainerImages = divide(images, batch)
+	patch.Resources, _ = divide(resources, batch)
 	record(pod, state, previous, patch.Images)
-	for name, wanted := range change.Resources {
-		spec := container(pod, name)
-		if spec == nil || applied(spec, wanted) {
-			continue
-		}
-		if patch.Resources == nil {
-			patch.Resources = map[string]corev1.ResourceRequirements{}
-		}
-		patch.Resources[name] = wanted
-	}
 	// Resources are written after the state: the state keeps them until they are in the spec.
-	state.NextContainerResources = patch.Resources
+	state.NextContainerResources = resources
+	labels, annotations, postponed := change.postpone(pod, batch, names.Difference(batch))
+	state.NextContainerRefMetadata = postponed
 	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{
-		Timestamp:  metav1.NewTime(now),
-		Containers: sets.List(sets.KeySet(patch.Images).Union(sets.KeySet(patch.Resources))),
+		Timestamp: metav1.NewTime(now), Containers: sets.List(batch),
 	})
-	if len(change.Labels) > 0 {
-		labels := maps.Clone(change.Labels)
+	if names.Difference(batch).Len() > 0 {
+		state.PreCheckBeforeNext = &pub.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: sets.List(batch)}
+	}
+	if len(labels) > 0 {
 		maps.Copy(labels, patch.Labels)
 		patch.Labels = labels
 	}
-	maps.Copy(patch.Annotations, change.Annotations)
+	maps.Copy(patch.Annotations, annotations)
 	remove(patch, pub.InPlaceUpdateGraceKey)
 	setState(patch, state)
 }
@@ -223,10 +218,11 @@ func afterGrace(pod *corev1.Pod, state *pub.InPlaceUpdateState, waiting *pending
 	return Step{Patch: patch}
 }
 
-// nextBatch returns the next batch of an update that OpenKruise started: containers of a lower
-// priority change when those of the previous batch are ready.
+// nextBatch returns the next batch of an update: containers of a lower priority change when those of
+// the previous batch have been started and are ready.
 func nextBatch(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *workload.PodPatch {
-	if len(state.NextContainerImages)+len(state.NextContainerRefMetadata) == 0 || !batchDone(pod, state) {
+	change := remaining(state)
+	if change == nil || lagging(pod) || !batchStarted(pod, state) {
 		return nil
 	}
 	if check := state.PreCheckBeforeNext; check != nil {
@@ -236,13 +232,6 @@ func nextBatch(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *w
 			}
 		}
 	}
-	change := &Change{
-		Images: state.NextContainerImages, Resources: state.NextContainerResources,
-		Labels: map[string]*string{}, Annotations: map[string]*string{},
-	}
-	for _, meta := range state.NextContainerRefMetadata {
-		change.set(meta)
-	}
 	next := &pub.InPlaceUpdateState{
 		Revision: state.Revision, UpdateTimestamp: state.UpdateTimestamp,
 		UpdateResources: state.UpdateResources, UpdateImages: state.UpdateImages,
@@ -251,20 +240,18 @@ func nextBatch(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *w
 	patch := &workload.PodPatch{
 		Pod: pod, Reason: "UpdateInPlace",
 		Labels: map[string]*string{}, Annotations: map[string]*string{},
+		Conditions: notReady(pod, change, now),
 	}
 	apply(patch, change, next, state, now)
 	return patch
 }
 
-// resizeAgain returns the resize of resources that are not in the spec, because the program ended
-// between the two writes.
+// resizeAgain returns the resize of resources of the batches so far that are not in the spec, because
+// the program ended between the two writes.
 func resizeAgain(pod *corev1.Pod, state *pub.InPlaceUpdateState) *workload.PodPatch {
-	if len(state.NextContainerImages)+len(state.NextContainerRefMetadata) > 0 {
-		return nil // Resources of the next batch.
-	}
 	var left map[string]corev1.ResourceRequirements
 	for name, wanted := range state.NextContainerResources {
-		if spec := container(pod, name); spec != nil && !applied(spec, wanted) {
+		if spec := container(pod, name); spec != nil && written(state, name) && !applied(spec, wanted) {
 			if left == nil {
 				left = map[string]corev1.ResourceRequirements{}
 			}

@@ -47,19 +47,17 @@ func resize(spec *corev1.Container, from, to corev1.ResourceRequirements) (corev
 	return target, ""
 }
 
-// qos reports a change of the pod's QoS class, which the API server refuses.
-func (c *Change) qos(pod *corev1.Pod) string {
-	if len(c.Resources) == 0 {
-		return ""
-	}
-	resized := pod.DeepCopy()
-	for name, wanted := range c.Resources {
-		if spec := container(resized, name); spec != nil {
-			spec.Resources = wanted
+// qos reports that a batch changes the pod's QoS class, which the API server refuses.
+func qos(pod *corev1.Pod, parts []*Change) string {
+	resized := pod
+	for _, part := range parts {
+		resized = resized.DeepCopy()
+		for name, wanted := range part.Resources {
+			container(resized, name).Resources = wanted
 		}
-	}
-	if before, after := qosClass(pod), qosClass(resized); before != after {
-		return fmt.Sprintf("the QoS class changes from %s to %s", before, after)
+		if before, after := qosClass(pod), qosClass(resized); before != after {
+			return fmt.Sprintf("the QoS class changes from %s to %s", before, after)
+		}
 	}
 	return ""
 }

@@ -91,6 +91,34 @@ func unwritten(pod *corev1.Pod) *Change {
 	return change
 }
 
+// remaining returns the change that the state contains and that no batch has written, nil if there is
+// none.
+func remaining(state *pub.InPlaceUpdateState) *Change {
+	change := &Change{
+		Images: state.NextContainerImages, Resources: map[string]corev1.ResourceRequirements{},
+		Labels: map[string]*string{}, Annotations: map[string]*string{},
+	}
+	for name, wanted := range state.NextContainerResources {
+		if !written(state, name) {
+			change.Resources[name] = wanted
+		}
+	}
+	for _, meta := range state.NextContainerRefMetadata {
+		change.set(meta)
+	}
+	if len(change.Images)+len(change.Resources)+len(change.Labels)+len(change.Annotations) == 0 {
+		return nil
+	}
+	return change
+}
+
+// written reports whether the container was part of a batch of the update.
+func written(state *pub.InPlaceUpdateState, name string) bool {
+	return slices.ContainsFunc(state.ContainerBatchesRecord, func(batch pub.InPlaceUpdateContainerBatch) bool {
+		return slices.Contains(batch.Containers, name)
+	})
+}
+
 // set adds labels and annotations to the change.
 func (c *Change) set(meta metav1.ObjectMeta) {
 	for key, value := range meta.Labels {
@@ -190,6 +218,20 @@ func unfinished(pod *corev1.Pod, state *pub.InPlaceUpdateState) map[string]pub.I
 		if spec := container(pod, name); spec != nil && !started(pod, spec, entry, since(state)) {
 			left[name] = entry
 		}
+	}
+	return left
+}
+
+// unstarted returns the containers of the batches so far that have not been started with their images.
+// A container of a later batch may have an older image that cannot be started.
+func unstarted(pod *corev1.Pod, state *pub.InPlaceUpdateState) map[string]pub.InPlaceUpdateContainerStatus {
+	left := unfinished(pod, state)
+	if change := remaining(state); change != nil {
+		maps.DeleteFunc(left, func(name string, _ pub.InPlaceUpdateContainerStatus) bool {
+			_, image := change.Images[name]
+			_, resources := change.Resources[name]
+			return image || resources
+		})
 	}
 	return left
 }

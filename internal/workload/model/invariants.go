@@ -185,6 +185,30 @@ func ServingWrites(minimum func(set Object) int, voluntary func(reason string) b
 	}
 }
 
+// Side is a container for templates whose pods are updated in place in batches: its launch priority is
+// higher than that of containers without one.
+func Side() corev1.Container {
+	return corev1.Container{
+		Name: "side", Image: "side:1", Env: []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnv, Value: "1"}},
+	}
+}
+
+// InBatches is the invariant that a leader changes the image of the first container of a pod with the
+// container Side only while that one is ready and has the image of the specification.
+func InBatches(before, after *State, w Write) error {
+	old, pod := before.pod(w.Name), after.pod(w.Name)
+	if !w.Controller() || w.Kind != Pods || old == nil || pod == nil || old.Spec.NodeName == "" || len(pod.Spec.Containers) < 2 ||
+		pod.Spec.Containers[0].Image == old.Spec.Containers[0].Image {
+		return nil
+	}
+	for _, status := range old.Status.ContainerStatuses {
+		if status.Name == Side().Name && status.Ready && status.Image == pod.Spec.Containers[1].Image {
+			return nil
+		}
+	}
+	return fmt.Errorf("changes container %s before container %s is ready", pod.Spec.Containers[0].Name, Side().Name)
+}
+
 // Describe prints a state, one line per object.
 func Describe(s *State) string {
 	var out strings.Builder

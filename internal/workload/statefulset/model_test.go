@@ -84,6 +84,9 @@ func newSet(r *rand.Rand) model.Object {
 		})
 	}
 	if r.IntN(3) == 0 {
+		spec.Template.Spec.Containers = append(spec.Template.Spec.Containers, model.Side())
+	}
+	if r.IntN(3) == 0 {
 		spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 2}
 	}
 	if r.IntN(2) == 0 {
@@ -134,6 +137,9 @@ func users() []model.User {
 		}),
 		edit("image", 6, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
 			set.Spec.Template.Spec.Containers[0].Image = one(r, "app:1", "app:2", "app:3", "app:3-alias")
+			for i := range set.Spec.Template.Spec.Containers[1:] {
+				set.Spec.Template.Spec.Containers[1+i].Image = one(r, "side:1", "side:2", "side:3")
+			}
 			return set.Spec.Template.Spec.Containers[0].Image
 		}),
 		edit("environment", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
@@ -175,7 +181,7 @@ func config(uint64) model.Config {
 				return nil
 			}),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "db"}) }),
-			onlyReplicas(model.ServingWrites(minimum, voluntary)),
+			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches,
 		},
 		Steps: []func(*model.State, *model.Step) error{
 			onlyReplicasOfStep(model.ServingSteps(minimum, voluntary)), partitionIsKept, replicasAreNotScaledDown,
