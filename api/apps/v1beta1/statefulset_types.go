@@ -63,8 +63,8 @@ type StatefulSetList struct {
 // StatefulSetSpec is the desired state of a StatefulSet.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) && size(self.serviceName) > 0) == (has(oldSelf.serviceName) && size(oldSelf.serviceName) > 0) && (!has(self.serviceName) || !has(oldSelf.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
-// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
-// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
+// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ordinals) || self.ordinals.start + self.replicas <= 2147483648",fieldPath=".ordinals.start",message="must be at most 2147483648 - replicas: the highest ordinal is 2147483647"
 type StatefulSetSpec struct {
@@ -180,9 +180,9 @@ type StatefulSetUpdateStrategy struct {
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate contains the parameters of the type RollingUpdate.
+	// rollingUpdate contains the parameters of the type RollingUpdate. It has no default, because
+	// OpenKruise refuses it with the type OnDelete: without it, its fields have their defaults.
 	// +optional
-	// +kubebuilder:default={}
 	RollingUpdate *RollingUpdateStatefulSetStrategy `json:"rollingUpdate,omitempty"`
 }
 

@@ -203,8 +203,11 @@ func ordered(set *appsv1beta1.StatefulSet) {
 }
 
 func onDelete(set *appsv1beta1.StatefulSet) {
-	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	set.Spec.UpdateStrategy = appsv1beta1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 }
+
+// notDefaulted removes what the API server does not set.
+func notDefaulted(set *appsv1beta1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate = nil }
 
 func both(changes ...func(*appsv1beta1.StatefulSet)) func(*appsv1beta1.StatefulSet) {
 	return func(set *appsv1beta1.StatefulSet) {

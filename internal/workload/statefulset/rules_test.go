@@ -159,6 +159,15 @@ func TestUpdate(t *testing.T) {
 		"paused": {
 			set: func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }, pods: []string{"0", "1", "2"},
 		},
+		"without rollingUpdate": {
+			set: notDefaulted, pods: []string{"0", "1", "2"}, want: []string{"delete db-2: Update"},
+		},
+		"without rollingUpdate, one pod at a time": {
+			set: notDefaulted, pods: []string{"0", "1", "2 updated unready"},
+		},
+		"without rollingUpdate, ready is available": {
+			set: notDefaulted, pods: []string{"0", "1", "2 updated fresh"}, want: []string{"delete db-1: Update"},
+		},
 		"OnDelete": {
 			set: onDelete, pods: []string{"0", "1"}, want: []string{"create db-2 v2"},
 		},

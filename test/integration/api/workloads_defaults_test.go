@@ -70,24 +70,30 @@ func TestDefaultsOfWorkloads(t *testing.T) {
 		},
 		"StatefulSet": {smallStatefulSet, nil, map[string]any{
 			"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
-			"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
-				"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0),
-			}},
+			"updateStrategy":                       map[string]any{"type": "RollingUpdate"},
 			"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"},
 		}},
 		"StatefulSet with empty structures": {
 			smallStatefulSet,
 			[]edit{
-				{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}, {"spec.ordinals", map[string]any{}},
+				{"spec.updateStrategy", map[string]any{"rollingUpdate": map[string]any{}}}, {"spec.ordinals", map[string]any{}},
 				{"spec.persistentVolumeClaimRetentionPolicy", map[string]any{"whenScaled": "Delete"}},
 			},
 			map[string]any{
 				"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
-				"updateStrategy": map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{
+				"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
 					"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0),
 				}},
 				"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Delete"},
 				"ordinals":                             map[string]any{"start": int64(0)},
+			},
+		},
+		// OpenKruise's webhook refuses a rollingUpdate with this type.
+		"StatefulSet with OnDelete": {
+			smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}, map[string]any{
+				"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
+				"updateStrategy":                       map[string]any{"type": "OnDelete"},
+				"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"},
 			},
 		},
 	} {
