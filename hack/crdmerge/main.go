@@ -8,7 +8,10 @@
 // the OpenAPI schema is in a file with the same name as the CRD, and is merged into it. The name of
 // a file that several CRDs share is the names of the CRDs, joined by "+":
 //
-//	crdmerge PARTS-DIR CRD-DIR
+//	crdmerge [-serve NAME=VERSION]... PARTS-DIR CRD-DIR
+//
+// A version that -serve names is served in addition, with the schema and everything else of the only
+// generated version, which stays the stored one: no conversion is necessary.
 //
 // A part may extend the generated schema and replace descriptions. It must not contradict the
 // schema and must not contain properties that do not exist, so that it does not become outdated
@@ -19,6 +22,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -37,17 +41,27 @@ const (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: crdmerge PARTS-DIR CRD-DIR")
+	serve := map[string]string{}
+	flag.Func("serve", "serve the CRD NAME in VERSION too, as `NAME=VERSION`", func(value string) error {
+		name, version, found := strings.Cut(value, "=")
+		if !found || name == "" || version == "" || serve[name] != "" {
+			return errors.New("must be NAME=VERSION, once per CRD")
+		}
+		serve[name] = version
+		return nil
+	})
+	flag.Parse()
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: crdmerge [-serve NAME=VERSION]... PARTS-DIR CRD-DIR")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(flag.Arg(0), flag.Arg(1), serve); err != nil {
 		fmt.Fprintln(os.Stderr, "crdmerge:", err)
 		os.Exit(1)
 	}
 }
 
-func run(parts, crds string) error {
+func run(parts, crds string, serve map[string]string) error {
 	paths, err := filepath.Glob(filepath.Join(parts, "*.yaml"))
 	if err != nil {
 		return fmt.Errorf("list parts in %s: %w", parts, err)
@@ -63,6 +77,13 @@ func run(parts, crds string) error {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(serve)) {
+		target := filepath.Join(crds, name+".yaml")
+		add := func(crd []byte) ([]byte, error) { return addVersion(crd, serve[name]) }
+		if err := rewrite(target, add); err != nil {
+			return fmt.Errorf("serve %s in %s: %w", target, serve[name], err)
+		}
+	}
 	return nil
 }
 
@@ -71,32 +92,34 @@ func mergeFile(partPath, crdPath string) error {
 	if err != nil {
 		return err
 	}
-	crd, err := os.ReadFile(crdPath)
+	return rewrite(crdPath, func(crd []byte) ([]byte, error) { return mergeCRD(crd, part) })
+}
+
+// rewrite replaces the content of the CRD with what change returns for it.
+func rewrite(path string, change func(crd []byte) ([]byte, error)) error {
+	crd, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	merged, err := mergeCRD(crd, part)
+	changed, err := change(crd)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(crdPath, merged, 0o644) //nolint:gosec // The file is public.
+	return os.WriteFile(path, changed, 0o644) //nolint:gosec // The file is public.
 }
 
 // mergeCRD merges the part into the schema of each version of the CRD, and returns the YAML in
 // the format of controller-gen.
 func mergeCRD(crd, part []byte) ([]byte, error) {
-	var object, addition map[string]any
-	if err := yaml.UnmarshalStrict(crd, &object); err != nil {
-		return nil, fmt.Errorf("parse CRD: %w", err)
+	object, spec, err := parse(crd)
+	if err != nil {
+		return nil, err
 	}
+	var addition map[string]any
 	if err := yaml.UnmarshalStrict(part, &addition); err != nil {
 		return nil, fmt.Errorf("parse part: %w", err)
 	}
-	spec, _ := object["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
-	if len(versions) == 0 {
-		return nil, errors.New("the CRD has no spec.versions")
-	}
 	for i := range versions {
 		version, _ := versions[i].(map[string]any)
 		holder, _ := version["schema"].(map[string]any)
@@ -108,6 +131,50 @@ func mergeCRD(crd, part []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
+	return write(object)
+}
+
+// addVersion adds a version that differs from the only one of the CRD in its name, and in that it is not
+// stored. The versions are sorted, as controller-gen does.
+func addVersion(crd []byte, name string) ([]byte, error) {
+	object, spec, err := parse(crd)
+	if err != nil {
+		return nil, err
+	}
+	versions, _ := spec["versions"].([]any)
+	only, ok := versions[0].(map[string]any)
+	if !ok || len(versions) != 1 || only["name"] == name {
+		return nil, fmt.Errorf("the CRD must have one version, which is not %s", name)
+	}
+	added := maps.Clone(only)
+	added["name"], added["storage"] = name, false
+	versions = append(versions, added)
+	slices.SortFunc(versions, func(a, b any) int { return strings.Compare(versionName(a), versionName(b)) })
+	spec["versions"] = versions
+	spec["conversion"] = map[string]any{"strategy": "None"}
+	return write(object)
+}
+
+func versionName(version any) string {
+	fields, _ := version.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+// parse returns a CRD, and its spec, which has at least one version.
+func parse(crd []byte) (object, spec map[string]any, err error) {
+	if err := yaml.UnmarshalStrict(crd, &object); err != nil {
+		return nil, nil, fmt.Errorf("parse CRD: %w", err)
+	}
+	spec, _ = object["spec"].(map[string]any)
+	if versions, _ := spec["versions"].([]any); len(versions) == 0 {
+		return nil, nil, errors.New("the CRD has no spec.versions")
+	}
+	return object, spec, nil
+}
+
+// write returns the YAML in the format of controller-gen.
+func write(object map[string]any) ([]byte, error) {
 	text, err := yaml.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("write CRD: %w", err)

@@ -130,21 +130,21 @@ spec:
 func TestRun(t *testing.T) {
 	t.Parallel()
 	parts, crds := t.TempDir(), t.TempDir()
-	if err := run(parts, crds); err == nil {
+	if err := run(parts, crds, nil); err == nil {
 		t.Error("no error without a part")
 	}
-	write(t, filepath.Join(parts, "a.yaml"), "properties: {port: {minimum: 1}}")
-	if err := run(parts, crds); err == nil {
+	writeFile(t, filepath.Join(parts, "a.yaml"), "properties: {port: {minimum: 1}}")
+	if err := run(parts, crds, nil); err == nil {
 		t.Error("no error for a part without a CRD")
 	}
 	if err := os.Rename(filepath.Join(parts, "a.yaml"), filepath.Join(parts, "a+b.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	target := filepath.Join(crds, "a.yaml")
-	write(t, target, generated)
-	write(t, filepath.Join(crds, "b.yaml"), generated)
+	writeFile(t, target, generated)
+	writeFile(t, filepath.Join(crds, "b.yaml"), generated)
 	for range 2 {
-		if err := run(parts, crds); err != nil {
+		if err := run(parts, crds, nil); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(target)
@@ -158,7 +158,52 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func TestRunServesAnotherVersion(t *testing.T) {
+	t.Parallel()
+	parts, crds := t.TempDir(), t.TempDir()
+	writeFile(t, filepath.Join(parts, "a.yaml"), "properties: {port: {minimum: 1}}")
+	target := filepath.Join(crds, "a.yaml")
+	writeFile(t, target, strings.Replace(generated, "  - name: v1\n", "  - name: v1\n    served: true\n    storage: true\n", 1))
+	if err := run(parts, crds, map[string]string{"a": "v1alpha1"}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, spec, err := parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(name string, storage bool) any {
+		return map[string]any{"name": name, "served": true, "storage": storage, "schema": map[string]any{"openAPIV3Schema": map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"port": map[string]any{"description": "port in the words of another project.", "minimum": 1.0, "type": "integer"},
+				"tags": map[string]any{"additionalProperties": map[string]any{"type": "string"}, "type": "object"},
+			},
+		}}}
+	}
+	want := map[string]any{
+		"conversion": map[string]any{"strategy": "None"},
+		"versions":   []any{version("v1", true), version("v1alpha1", false)},
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if object["kind"] != "CustomResourceDefinition" {
+		t.Errorf("the kind is %v", object["kind"])
+	}
+	for name, serve := range map[string]map[string]string{
+		"no such CRD": {"b": "v2"}, "already several versions": {"a": "v2"},
+	} {
+		if err := run(parts, crds, serve); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
