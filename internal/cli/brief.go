@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // brief prints the changes that matter to a person, and the marks of each pod at the end.
@@ -58,7 +59,7 @@ func (b brief) Conclude(views []local.PodView) error {
 		if len(marks) == 0 {
 			continue
 		}
-		if _, err := fmt.Fprintf(b.out, "%s: %s\n", views[i].Pod.Name, strings.Join(marks, " ")); err != nil {
+		if _, err := fmt.Fprintf(b.out, "%s: %s\n", views[i].Pod.Name, text.Line(strings.Join(marks, " "))); err != nil {
 			return fmt.Errorf("write marks: %w", err)
 		}
 	}

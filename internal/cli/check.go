@@ -15,13 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/check/gather"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 )
 
 // CheckOptions are the options of `seamark check`.
@@ -178,14 +178,16 @@ func validateReportOutput(format string) error {
 
 // printStructured prints a value as JSON or YAML.
 func printStructured(out io.Writer, format string, value any) error {
-	encoded, err := json.MarshalIndent(value, "", "  ")
-	if err == nil && format == "yaml" {
-		encoded, err = yaml.JSONToYAML(encoded)
-	} else {
-		encoded = append(encoded, '\n')
+	encode := printing.YAML
+	if format == "json" {
+		encode = func(value any) ([]byte, error) {
+			encoded, err := json.MarshalIndent(value, "", "  ")
+			return append(encoded, '\n'), err
+		}
 	}
+	encoded, err := encode(value)
 	if err == nil {
-		_, err = out.Write(encoded)
+		_, err = printing.Raw(out).Write(encoded)
 	}
 	if err != nil {
 		return fmt.Errorf("print as %s: %w", format, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/get"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
@@ -29,6 +30,7 @@ const pluginName = "kubectl-seamark"
 // New returns the root command. Results go to streams.Out, errors and warnings to
 // streams.ErrOut. Help and errors name the program as it was called: program is os.Args[0].
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
+	streams.Out, streams.ErrOut = printing.Safe(streams.Out), printing.Safe(streams.ErrOut)
 	root := &cobra.Command{
 		Use:          "seamark",
 		Short:        "Run custom probes in pods and mark the pods with the results",

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seamark-dev/seamark/internal/cli/output"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/local"
 )
@@ -72,13 +73,13 @@ func (d tableDisplay) Show(s *session) error {
 	if in, ok := d.in.(*os.File); !ok || term.IsTerminal(int(in.Fd())) {
 		options = append(options, tea.WithInput(d.in))
 	}
-	return table.Run(model, d.out, options...)
+	return table.Run(model, printing.Raw(d.out), options...)
 }
 
 // newDisplay returns the display that the options select.
 func (o *LocalOptions) newDisplay(s *session) display {
 	if o.Output == "json" {
-		return lineDisplay{output.NewJSON(o.Out)}
+		return lineDisplay{output.NewJSON(printing.Raw(o.Out))}
 	}
 	if o.terminal {
 		return tableDisplay{o.In, o.Out, o.interrupts}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/lint"
 )
 
@@ -141,7 +142,7 @@ func (o *InitOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if o.File == "" {
-		if _, err := o.Out.Write(content); err != nil {
+		if _, err := printing.Raw(o.Out).Write(content); err != nil {
 			return exit.Failure(fmt.Errorf("print marker: %w", err))
 		}
 	} else if err := o.write(content); err != nil {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/lint"
 	"github.com/seamark-dev/seamark/internal/lint/sarif"
 )
@@ -172,19 +172,19 @@ func (o *LintOptions) Run(ctx context.Context) error {
 func (o *LintOptions) print(report lintReport) error {
 	switch o.Output {
 	case "json":
-		encoder := json.NewEncoder(o.Out)
+		encoder := json.NewEncoder(printing.Raw(o.Out))
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(report)
 	case "yaml":
-		content, err := yaml.Marshal(report)
+		content, err := printing.YAML(report)
 		if err != nil {
 			return err
 		}
-		_, err = o.Out.Write(content)
+		_, err = printing.Raw(o.Out).Write(content)
 		return err
 	case "sarif":
-		return sarif.Log{Findings: report.Findings, Suppressed: report.ignored, Version: o.Version}.Write(o.Out)
+		return sarif.Log{Findings: report.Findings, Suppressed: report.ignored, Version: o.Version}.Write(printing.Raw(o.Out))
 	default:
 		return printFindings(o.Out, report.Findings)
 	}

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
@@ -163,10 +163,8 @@ func (o *LocalOptions) Complete() error {
 		}
 		o.expressions = append(o.expressions, expression)
 	}
-	if out, ok := o.Out.(*os.File); ok && o.Output == "" {
-		// A dumb terminal cannot move its cursor.
-		o.terminal = term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
-	}
+	// A dumb terminal cannot move its cursor.
+	o.terminal = o.Output == "" && printing.IsTerminal(o.Out) && os.Getenv("TERM") != "dumb"
 	o.interrupts = make(chan os.Signal, 2)
 	o.system = runtime.GOOS
 	o.newRunner = func(options local.Options) (runner, error) { return local.New(options) }

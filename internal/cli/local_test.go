@@ -21,6 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -80,7 +81,7 @@ func play(t *testing.T, s *script, o LocalOptions, interrupts ...time.Duration) 
 	t.Helper()
 	var in, out, errOut bytes.Buffer
 	in.WriteString(onePod)
-	o.IOStreams = genericiooptions.IOStreams{In: &in, Out: &out, ErrOut: &errOut}
+	o.IOStreams = genericiooptions.IOStreams{In: &in, Out: printing.Safe(&out), ErrOut: printing.Safe(&errOut)}
 	if o.Filenames == nil {
 		o.Filenames = []string{"-"}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/history/chart"
 	"github.com/seamark-dev/seamark/internal/probestate"
@@ -145,9 +146,9 @@ const defaultWidth = 100
 func (o *TimelineOptions) print(timeline chart.Timeline) error {
 	switch o.Output {
 	case svgOutput:
-		return timeline.SVG(o.Out) //nolint:wrapcheck // it says what failed
+		return timeline.SVG(printing.Raw(o.Out)) //nolint:wrapcheck // it says what failed
 	case textOutput:
-		return timeline.Text(o.Out, o.style()) //nolint:wrapcheck // it says what failed
+		return timeline.Text(printing.Raw(o.Out), o.style()) //nolint:wrapcheck // it says what failed
 	default:
 		return printStructured(o.Out, o.Output, timeline)
 	}
@@ -156,7 +157,7 @@ func (o *TimelineOptions) print(timeline chart.Timeline) error {
 // style returns how text is printed: with blocks and colors on a terminal only.
 func (o *TimelineOptions) style() chart.Style {
 	style := chart.Style{Width: defaultWidth}
-	out, isFile := o.Out.(*os.File)
+	out, isFile := printing.Raw(o.Out).(*os.File)
 	if !isFile || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return style
 	}

@@ -1,7 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text truncates text from containers and runtimes.
+// Package text truncates text from containers and runtimes, makes it safe for terminals, and finds
+// similar words.
 package text
 
 import (

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 )
 
 func TestTruncate(t *testing.T) {
@@ -54,5 +55,45 @@ func FuzzTruncate(f *testing.F) {
 		if next, size := utf8.DecodeRuneInString(valid[len(got):]); size > 0 && len(got)+size <= limit {
 			t.Errorf("Truncate(%q, %d) = %q, although %q fits", s, limit, got, next)
 		}
+	})
+}
+
+func TestSafe(t *testing.T) {
+	for name, test := range map[string]struct{ in, want string }{
+		"plain":              {"idle: 12 players\n\tx ~", "idle: 12 players\n\tx ~"},
+		"letters and emoji":  {"空闲 é e\u0301 ✔️ 😀 \u00a0 \ufffd", "空闲 é e\u0301 ✔️ 😀 \u00a0 \ufffd"},
+		"title":              {"\x1b]0;x\x07", `\x1b]0;x\a`},
+		"backspace":          {"ab\b\r\x00\x7f", `ab\b\r\x00\x7f`},
+		"C1":                 {"\u009b1A\u0085", `\u009b1A\u0085`},
+		"C1 as a byte":       {"\x9b1A", `\x9b1A`},
+		"incomplete rune":    {"a\xe2\x80", `a\xe2\x80`},
+		"bidirectional":      {"\u202ea\u2066\u200f\u061c", `\u202ea\u2066\u200f\u061c`},
+		"no width":           {"\u200b\u200d\u2060\ufeff\u00ad", `\u200b\u200d\u2060\ufeff\u00ad`},
+		"letters of no form": {"\u3164\u115f\u034f", `\u3164\u115f\u034f`},
+		"tags":               {"\U000e0041", `\U000e0041`},
+		"line separator":     {"\u2028", `\u2028`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := text.Safe(test.in)
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if again := text.Safe(got); again != got {
+				t.Errorf("Safe changes its result %q to %q", got, again)
+			}
+		})
+	}
+	if got, want := text.Line("a\n\n b\x1b[2J\t"), `a b\x1b[2J`; got != want {
+		t.Errorf("line %q, want %q", got, want)
+	}
+	texttest.Check(t, text.Safe(texttest.Hostile))
+	texttest.Check(t, text.Safe(texttest.Invalid))
+}
+
+func FuzzSafe(f *testing.F) {
+	f.Add(texttest.Hostile)
+	f.Add(texttest.Invalid)
+	f.Fuzz(func(t *testing.T, s string) {
+		texttest.Check(t, text.Safe("hostile"+s))
 	})
 }

@@ -11,29 +11,29 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	explanation "github.com/seamark-dev/seamark/internal/explain"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // print prints the explanation in the requested format.
 func (o *Options) print(x explanation.Explanation) error {
-	var text []byte
+	var content []byte
 	var err error
 	switch o.Output {
 	case formatJSON:
-		text, err = json.MarshalIndent(x, "", "  ")
-		text = append(text, '\n')
+		content, err = json.MarshalIndent(x, "", "  ")
+		content = append(content, '\n')
 	case formatYAML:
-		text, err = yaml.Marshal(x)
+		content, err = printing.YAML(x)
 	default:
-		text = []byte(render(x, printing.HasColors(o.Out, os.Getenv)))
+		content = []byte(render(x, printing.HasColors(o.Out, os.Getenv)))
 	}
 	if err != nil {
 		return fmt.Errorf("encode explanation: %w", err)
 	}
-	if _, err := o.Out.Write(text); err != nil {
+	if _, err := printing.Raw(o.Out).Write(content); err != nil {
 		return fmt.Errorf("print explanation: %w", err)
 	}
 	return nil
@@ -48,12 +48,12 @@ func render(x explanation.Explanation, colors bool) string {
 		if colors {
 			verdict = style(step.Verdict).Render(verdict)
 		}
-		fmt.Fprintf(&out, "%s %s: %s\n", verdict, step.Title, oneLine(step.Text))
+		fmt.Fprintf(&out, "%s %s: %s\n", verdict, text.Line(step.Title), text.Line(step.Text))
 		for _, line := range step.Evidence {
-			fmt.Fprintf(&out, "           %s\n", oneLine(line))
+			fmt.Fprintf(&out, "           %s\n", text.Line(line))
 		}
 	}
-	conclusion := oneLine(x.Conclusion)
+	conclusion := text.Line(x.Conclusion)
 	if colors {
 		conclusion = lipgloss.NewStyle().Bold(true).Render(conclusion)
 	}
@@ -64,23 +64,8 @@ func render(x explanation.Explanation, colors bool) string {
 
 func next(out io.Writer, command string) {
 	if command != "" {
-		fmt.Fprintf(out, "Next: %s\n", command)
+		fmt.Fprintf(out, "Next: %s\n", text.Line(command))
 	}
-}
-
-// oneLine returns text of a container or the API server without line breaks and other control
-// characters.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t':
-			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			return -1
-		default:
-			return r
-		}
-	}, text)
 }
 
 // style returns the color of a verdict. The words differ too.

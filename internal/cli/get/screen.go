@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
@@ -48,7 +49,7 @@ type screen struct {
 func (o *Options) show(ctx context.Context, w watched, notices <-chan string) error {
 	s := newScreen(o, w, notices)
 	// Without a terminal as input there are no keys. Ctrl-C is a signal then.
-	options := []tea.ProgramOption{tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithInput(nil)}
+	options := []tea.ProgramOption{tea.WithOutput(printing.Raw(o.Out)), tea.WithoutSignalHandler(), tea.WithInput(nil)}
 	if in, isFile := o.In.(*os.File); isFile && printing.IsTerminal(in) {
 		options = append(options, tea.WithInput(in))
 	}
@@ -58,7 +59,7 @@ func (o *Options) show(ctx context.Context, w watched, notices <-chan string) er
 		return exit.Failure(fmt.Errorf("show table: %w", err))
 	}
 	for _, line := range s.table(printing.HasColors(o.Out, os.Getenv)) {
-		fmt.Fprintln(o.Out, line)
+		fmt.Fprintln(printing.Raw(o.Out), line)
 	}
 	if hidden := s.hidden(); hidden > 0 {
 		fmt.Fprintf(o.Out, "%d more\n", hidden)
@@ -176,7 +177,10 @@ func (s *screen) status() string {
 	}
 	parts = append(parts, "q quit")
 	if s.notice != "" {
-		parts = append(parts, s.notice)
+		parts = append(parts, text.Line(s.notice))
 	}
-	return strings.Join(append(parts, s.warnings...), "  ")
+	for _, warning := range s.warnings {
+		parts = append(parts, text.Line(warning))
+	}
+	return strings.Join(parts, "  ")
 }

@@ -5,6 +5,7 @@ package get
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,8 +22,10 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/mark"
 	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -83,6 +86,7 @@ func history() *script {
 func follow(t *testing.T, s *script, change func(*Options)) string {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	streams.Out, streams.ErrOut = printing.Safe(out), printing.Safe(errOut)
 	o := &Options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
 	change(o)
 	if err := o.Complete(nil); err != nil {
@@ -129,6 +133,26 @@ func TestFollowWarns(t *testing.T) {
 	}
 }
 
+func TestGetIsSafe(t *testing.T) {
+	s := history()
+	s.invalid = map[types.NamespacedName]error{{Namespace: "games", Name: "bad"}: errors.New(texttest.Hostile)}
+	for _, batch := range s.batches {
+		for _, change := range batch {
+			if change.New != nil {
+				change.New.Message = texttest.Hostile
+			}
+		}
+	}
+	texttest.Check(t, follow(t, s, func(*Options) {}))
+
+	screen, notices := newTestScreen(t, 1)
+	screen.rows[0].Message = texttest.Hostile
+	notices <- texttest.Hostile
+	screen.poll()
+	screen.rows[0].Message, screen.warnings, screen.width = texttest.Hostile, []string{texttest.Hostile}, 2000
+	texttest.CheckColored(t, strings.Join(screen.lines(), "\n"))
+}
+
 // newTestScreen returns a screen with rows of that many pods.
 func newTestScreen(t *testing.T, pods int) (s *screen, notices chan string) {
 	t.Helper()
@@ -142,7 +166,7 @@ func newTestScreen(t *testing.T, pods int) (s *screen, notices chan string) {
 	return newScreen(o, source, notices), notices
 }
 
-func text(s *screen) string { return ansi.Strip(strings.Join(s.lines(), "\n")) + "\n" }
+func screenText(s *screen) string { return ansi.Strip(strings.Join(s.lines(), "\n")) + "\n" }
 
 func TestScreen(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -169,7 +193,7 @@ func TestScreen(t *testing.T) {
 				notices <- test.notice
 				s.Update(tick{})
 			}
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), text(s))
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), screenText(s))
 		})
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // Formats returns the values of --output. Values that end with "=" are followed by a template.
@@ -72,6 +74,9 @@ func (f *Flags) structured() (printers.ResourcePrinter, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--output: %q is invalid: %w", f.Output, err)
+	}
+	if f.Output == "yaml" {
+		return yamlPrinter{printer}, nil
 	}
 	return printer, nil
 }
@@ -138,7 +143,7 @@ func (f *Flags) Print(out io.Writer, result Result) error {
 		if err != nil {
 			return err
 		}
-		return write(out, lines)
+		return write(Raw(out), lines)
 	case f.Output == "name":
 		return write(out, result.names())
 	default:
@@ -154,7 +159,7 @@ func (f *Flags) Print(out io.Writer, result Result) error {
 func (r Result) names() []string { return slices.Compact(slices.Clone(r.Names)) }
 
 func printObject(out io.Writer, printer printers.ResourcePrinter, result Result) error {
-	if err := printer.PrintObj(result.Object(), out); err != nil {
+	if err := printer.PrintObj(result.Object(), Raw(out)); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
@@ -172,8 +177,8 @@ func write(out io.Writer, lines []string) error {
 
 // Lines returns the lines of the table: the header, unless NoHeaders is set, and one per row.
 func (f *Flags) Lines(result Result, colors bool) ([]string, error) {
-	var text bytes.Buffer
-	lines, err := f.layOut(result, &text, printers.GetNewTabWriter(&text), colors)
+	var buffer bytes.Buffer
+	lines, err := f.layOut(result, &buffer, printers.GetNewTabWriter(&buffer), colors)
 	if err == nil && f.NoHeaders {
 		lines = lines[1:]
 	}
@@ -181,19 +186,20 @@ func (f *Flags) Lines(result Result, colors bool) ([]string, error) {
 }
 
 // layOut returns the header and the rows as lines. The columns are as wide as the writer remembers.
-func (f *Flags) layOut(result Result, text *bytes.Buffer, columns *tabwriter.Writer, colors bool) ([]string, error) {
+func (f *Flags) layOut(result Result, buffer *bytes.Buffer, columns *tabwriter.Writer, colors bool) ([]string, error) {
+	result.Rows = safeRows(result.Rows)
 	table := &metav1.Table{ColumnDefinitions: result.Columns}
 	for _, cells := range result.Rows {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
-	text.Reset()
+	buffer.Reset()
 	if err := printers.NewTablePrinter(printers.PrintOptions{Wide: f.Output == "wide"}).PrintObj(table, columns); err != nil {
 		return nil, fmt.Errorf("print table: %w", err)
 	}
 	if err := columns.Flush(); err != nil {
 		return nil, fmt.Errorf("print table: %w", err)
 	}
-	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(buffer.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -201,6 +207,17 @@ func (f *Flags) layOut(result Result, text *bytes.Buffer, columns *tabwriter.Wri
 		result.color(lines)
 	}
 	return lines, nil
+}
+
+// safeRows returns the rows with safe text: lines with colors bypass the writer of Safe.
+func safeRows(rows [][]any) [][]any {
+	safe := make([][]any, len(rows))
+	for i, cells := range rows {
+		for _, cell := range cells {
+			safe[i] = append(safe[i], text.Safe(fmt.Sprint(cell)))
+		}
+	}
+	return safe
 }
 
 // color colors the cells of one column in the lines of a table. The first line is the header.
@@ -226,6 +243,6 @@ func HasColors(out io.Writer, getenv func(string) string) bool {
 
 // IsTerminal reports whether the output is a terminal.
 func IsTerminal(out io.Writer) bool {
-	file, isFile := out.(*os.File)
+	file, isFile := Raw(out).(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))
 }

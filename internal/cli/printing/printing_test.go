@@ -5,11 +5,20 @@ package printing
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"charm.land/lipgloss/v2"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 )
 
 func TestColorsNeedATerminal(t *testing.T) {
@@ -73,5 +82,60 @@ func TestColoredColumn(t *testing.T) {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Lines with colors bypass the writer of Safe.
+func TestTablesAreSafe(t *testing.T) {
+	result := Result{
+		Columns: Table(false, "State", "Message"),
+		Rows:    [][]any{{"Failed", texttest.Hostile + texttest.Invalid}, {texttest.Hostile, 1}},
+		Colored: "State",
+		Color:   func(string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Red) },
+	}
+	colored, err := (&Flags{}).Lines(result, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texttest.CheckColored(t, strings.Join(colored, "\n"))
+	var out bytes.Buffer
+	stream, err := (&Flags{}).Stream(Safe(&out))
+	if err := errors.Join(err, stream.Print(result), (&Flags{}).Print(Safe(&out), result)); err != nil {
+		t.Fatal(err)
+	}
+	texttest.Check(t, out.String())
+}
+
+// Programs get the exact text.
+func TestStructuredFormatsAreExact(t *testing.T) {
+	items := []string{texttest.Hostile}
+	result := Result{Object: func() runtime.Object { return NewList("MessageList", items) }}
+	for format, decode := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(content []byte, into any) error { return yaml.Unmarshal(content, into) },
+	} {
+		var out bytes.Buffer
+		var list struct{ Items []string }
+		err := (&Flags{Output: format}).Print(Safe(&out), result)
+		if err := errors.Join(err, decode(out.Bytes(), &list)); err != nil || !slices.Equal(list.Items, items) {
+			t.Errorf("%s: %q, %v", format, list.Items, err)
+		}
+	}
+	var out bytes.Buffer
+	err := (&Flags{Output: "jsonpath={.items[0]}"}).Print(Safe(&out), result)
+	if err != nil || out.String() != texttest.Hostile {
+		t.Errorf("jsonpath: %q, %v", out.String(), err)
+	}
+}
+
+func TestSafeWriter(t *testing.T) {
+	var out bytes.Buffer
+	writer := Safe(&out)
+	if n, err := writer.Write([]byte(texttest.Hostile)); n != len(texttest.Hostile) || err != nil {
+		t.Errorf("wrote %d bytes of %d: %v", n, len(texttest.Hostile), err)
+	}
+	texttest.Check(t, out.String())
+	if Raw(writer) != io.Writer(&out) || Raw(&out) != io.Writer(&out) {
+		t.Error("Raw does not return the writer below")
 	}
 }

@@ -53,5 +53,5 @@ func (s *Stream) Print(result Result) error {
 		lines = lines[1:]
 	}
 	s.headed = true
-	return write(s.out, lines)
+	return write(Raw(s.out), lines)
 }

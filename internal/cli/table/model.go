@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 const (
@@ -81,14 +82,19 @@ func New(run LiveRun, interrupt func()) *Model {
 func (m *Model) Warn(warnings []string) {
 	for _, warning := range warnings {
 		for line := range strings.Lines(warning) {
-			m.log = append(m.log, logEntry{pod: "Warning", text: strings.TrimSpace(line)})
+			m.add("", "Warning", line)
 		}
 	}
 }
 
 // Note adds an entry to the log that is not about a pod, and has no time.
-func (m *Model) Note(about, text string) {
-	m.log = append(m.log, logEntry{pod: about, text: text})
+func (m *Model) Note(about, message string) {
+	m.add("", about, message)
+}
+
+// add adds an entry to the log, with safe text.
+func (m *Model) add(at, about, message string) {
+	m.log = append(m.log, logEntry{at, text.Line(about), text.Line(message)})
 }
 
 // Run shows the run until it has ended, and then prints the last state of the pods. The
@@ -140,7 +146,7 @@ func (m *Model) poll() {
 	m.stage = max(m.stage, stage)
 	for _, change := range changes {
 		if change.Kind == local.KindEvent || change.Kind == local.KindLog || isCrash(change) {
-			m.log = append(m.log, logEntry{change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change)})
+			m.add(change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change))
 		}
 	}
 	m.log = m.log[max(len(m.log)-maxLogEntries, 0):]

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // health determines the color of a row's state.
@@ -50,12 +51,22 @@ func rowsOf(views []local.PodView) []row {
 	var rows []row
 	for i := range views {
 		view := &views[i]
-		rows = append(rows, podRow(view))
+		rows = append(rows, podRow(view).safe())
 		for j := range view.Probes {
-			rows = append(rows, probeRow(view.Pod, &view.Probes[j]))
+			rows = append(rows, probeRow(view.Pod, &view.Probes[j]).safe())
 		}
 	}
 	return rows
+}
+
+// safe returns the row with safe text in one line: the screen has colors, and cannot be made safe as a
+// whole.
+func (r row) safe() row {
+	r.name, r.state, r.text = text.Safe(r.name), text.Line(r.state), text.Line(r.text)
+	for i := range r.marks {
+		r.marks[i] = text.Line(r.marks[i])
+	}
+	return r
 }
 
 func podRow(view *local.PodView) row {
@@ -104,15 +115,15 @@ func probeRow(pod *corev1.Pod, p *local.ProbeChange) row {
 	if len(pod.Spec.Containers)+len(pod.Spec.InitContainers) > 1 {
 		name += " (" + p.Container + ")"
 	}
-	r := row{name: name, state: string(p.State), text: strings.Join(strings.Fields(p.Output), " ")}
+	r := row{name: name, state: string(p.State), text: p.Output}
 	if p.Threshold > 0 {
 		r.count = fmt.Sprintf("%d/%d", p.Streak, p.Threshold)
 	}
 	switch {
 	case p.Error != "":
-		r.text = "could not be run: " + strings.Join(strings.Fields(p.Error), " ")
+		r.text = "could not be run: " + p.Error
 	case p.LastProbe.IsZero():
-		r.text = strings.Join(strings.Fields(p.Message), " ")
+		r.text = p.Message
 	}
 	switch p.State {
 	case v1alpha1.ProbeSucceeded:
@@ -129,8 +140,8 @@ func probeRow(pod *corev1.Pod, p *local.ProbeChange) row {
 
 // filterRows keeps the pods that have a row with the text. If it is the row of the pod, all
 // rows of the pod are kept, otherwise only those with the text. An empty text keeps all rows.
-func filterRows(rows []row, text string) []row {
-	if text == "" {
+func filterRows(rows []row, wanted string) []row {
+	if wanted == "" {
 		return rows
 	}
 	var out []row
@@ -139,19 +150,19 @@ func filterRows(rows []row, text string) []row {
 		for end < len(rows) && !rows[end].pod {
 			end++
 		}
-		out = append(out, filterPod(rows[start:end], text)...)
+		out = append(out, filterPod(rows[start:end], wanted)...)
 		start = end
 	}
 	return out
 }
 
-func filterPod(rows []row, text string) []row {
-	if rows[0].contains(text) {
+func filterPod(rows []row, wanted string) []row {
+	if rows[0].contains(wanted) {
 		return rows
 	}
 	out := []row{rows[0]}
 	for _, r := range rows[1:] {
-		if r.contains(text) {
+		if r.contains(wanted) {
 			out = append(out, r)
 		}
 	}
@@ -161,10 +172,10 @@ func filterPod(rows []row, text string) []row {
 	return out
 }
 
-func (r row) contains(text string) bool {
-	return contains(strings.Join(append([]string{r.name, r.state, r.text}, r.marks...), " "), text)
+func (r row) contains(wanted string) bool {
+	return contains(strings.Join(append([]string{r.name, r.state, r.text}, r.marks...), " "), wanted)
 }
 
-func contains(line, text string) bool {
-	return strings.Contains(strings.ToLower(line), strings.ToLower(text))
+func contains(line, wanted string) bool {
+	return strings.Contains(strings.ToLower(line), strings.ToLower(wanted))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 0, time.Local) }
@@ -81,6 +82,20 @@ func lines(views []local.PodView, width int) []string {
 		out = append(out, ansi.Strip(line))
 	}
 	return out
+}
+
+func TestScreenIsSafe(t *testing.T) {
+	broken := crashing()
+	broken.Probes[0].Error, broken.Probes[2].Message = texttest.Hostile, texttest.Invalid
+	broken.Pod.Status.ContainerStatuses[1].State.Waiting.Reason = texttest.Hostile
+	run := &fakeRun{views: []local.PodView{game(texttest.Hostile, texttest.Hostile, texttest.Hostile+texttest.Invalid), broken}}
+	model := New(run, func() {})
+	model.Warn([]string{texttest.Hostile})
+	model.Note("Web page", texttest.Hostile)
+	run.changes = []local.Change{{Kind: local.KindLog, Pod: texttest.Hostile, Log: &local.LogLine{Text: texttest.Hostile}}}
+	model.poll()
+	model.width, model.height = 2000, 40
+	texttest.CheckColored(t, strings.Join(model.lines(), "\n"))
 }
 
 func TestTable(t *testing.T) {

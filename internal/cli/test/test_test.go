@@ -27,9 +27,11 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 	"github.com/seamark-dev/seamark/internal/trial"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -135,6 +137,7 @@ func executeAt(ctx context.Context, t *testing.T, clock func() time.Time, transp
 ) (stdout, stderr string, code int) {
 	t.Helper()
 	streams, input, out, errOut := genericiooptions.NewTestIOStreams()
+	streams.Out, streams.ErrOut = printing.Safe(out), printing.Safe(errOut)
 	input.WriteString(in)
 	forbidden := func(object any) error {
 		if refuse == nil || !refuse(object) {
@@ -158,8 +161,8 @@ func executeAt(ctx context.Context, t *testing.T, clock func() time.Time, transp
 	command.SilenceUsage = true
 	command.SetArgs(args)
 	command.SetIn(input)
-	command.SetOut(out)
-	command.SetErr(errOut)
+	command.SetOut(streams.Out)
+	command.SetErr(streams.ErrOut)
 	err := command.ExecuteContext(ctx)
 	return out.String(), errOut.String(), exit.Code(err)
 }
@@ -241,6 +244,19 @@ func TestGolden(t *testing.T) {
 			}
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
+	}
+}
+
+func TestOutputIsSafe(t *testing.T) {
+	hostile := &fakeTransport{probe: func(_ context.Context, c remote.Container, _ probe.Target) (probe.Outcome, error) {
+		if c.Pod.Name == "game-0" {
+			return probe.Outcome{Success: true, Message: texttest.Hostile}, nil
+		}
+		return probe.Outcome{}, errors.New(texttest.Hostile)
+	}}
+	for _, args := range [][]string{{"-f", "-"}, {"-f", "-", "-o", "wide"}} {
+		stdout, stderr, _ := execute(t, hostile, nil, marker, args...)
+		texttest.Check(t, stdout+stderr)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // Timeline is what is drawn.
@@ -75,7 +76,7 @@ type Style struct {
 func (t Timeline) names() []string {
 	var names []string
 	for _, l := range t.Lines {
-		name := l.Marker + "#" + l.Probe
+		name := text.Line(l.Marker + "#" + l.Probe)
 		if utf8.RuneCountInString(name) > maxName {
 			name = string([]rune(name)[:maxName-3]) + "..."
 		}
@@ -90,25 +91,25 @@ const (
 )
 
 // Text prints the timeline: one line per probe, a scale, a legend, and the recorded changes.
-func (t Timeline) Text(out io.Writer, style Style) error {
+func (t Timeline) Text(w io.Writer, style Style) error {
 	names, width := t.names(), 0
 	for _, name := range names {
 		width = max(width, utf8.RuneCountInString(name))
 	}
 	cells := min(max(style.Width-width-2, minCells), maxCells)
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s/%s\n", t.Namespace, t.Pod)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s/%s\n", t.Namespace, t.Pod)
 	for i, line := range t.Lines {
-		fmt.Fprintf(&text, "%-*s  %s\n", width, names[i], t.cells(line, cells, style))
+		fmt.Fprintf(&out, "%-*s  %s\n", width, names[i], t.cells(line, cells, style))
 	}
-	fmt.Fprintf(&text, "%-*s  %s\n\n", width, "", t.scale(cells))
+	fmt.Fprintf(&out, "%-*s  %s\n\n", width, "", t.scale(cells))
 	var legend []string
 	for _, l := range t.used(cells) {
 		legend = append(legend, style.paint(l, 1)+" "+l.text)
 	}
-	fmt.Fprintf(&text, "%s\n\n", strings.Join(legend, "   "))
-	t.changes(&text, width, names)
-	if _, err := io.WriteString(out, text.String()); err != nil {
+	fmt.Fprintf(&out, "%s\n\n", strings.Join(legend, "   "))
+	t.changes(&out, width, names)
+	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("print the timeline: %w", err)
 	}
 	return nil
@@ -175,22 +176,22 @@ func (t Timeline) scale(cells int) string {
 const maxChanges = 10
 
 // changes lists the recorded changes of each probe.
-func (t Timeline) changes(text *strings.Builder, width int, names []string) {
+func (t Timeline) changes(out *strings.Builder, width int, names []string) {
 	for i, line := range t.Lines {
 		spans := line.Spans
 		if more := len(spans) - maxChanges; more > 0 {
-			fmt.Fprintf(text, "%-*s  %d earlier spans are not listed\n", width, names[i], more)
+			fmt.Fprintf(out, "%-*s  %d earlier spans are not listed\n", width, names[i], more)
 			spans = spans[more:]
 		}
 		for _, span := range spans {
-			fmt.Fprintf(text, "%-*s  %s  %s", width, names[i], span.Start.Format(clock), lookOf(span.Phase).text)
+			fmt.Fprintf(out, "%-*s  %s  %s", width, names[i], span.Start.Format(clock), lookOf(span.Phase).text)
 			if span.Message != "" {
-				fmt.Fprintf(text, ": %s", strings.Join(strings.Fields(span.Message), " "))
+				fmt.Fprintf(out, ": %s", text.Line(span.Message))
 			}
-			text.WriteByte('\n')
+			out.WriteByte('\n')
 		}
 		if line.Problem != nil {
-			fmt.Fprintf(text, "%-*s  now       %s: %s\n", width, names[i], line.Problem.Reason, line.Problem.Message)
+			fmt.Fprintf(out, "%-*s  now       %s: %s\n", width, names[i], text.Line(string(line.Problem.Reason)), text.Line(line.Problem.Message))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/history/chart"
 	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
 )
 
 func timeline() chart.Timeline {
@@ -81,4 +82,19 @@ func TestSVGIsWellFormed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestMessagesAreSafe(t *testing.T) {
+	hostile := timeline()
+	for i := range hostile.Lines {
+		hostile.Lines[i].Marker = texttest.Hostile
+		hostile.Lines[i].Spans[0].Message = texttest.Hostile
+	}
+	hostile.Lines[1].Problem.Message = texttest.Hostile
+	var plain, colored bytes.Buffer
+	if err := errors.Join(hostile.Text(&plain, chart.Style{}), hostile.Text(&colored, chart.Style{Colors: true})); err != nil {
+		t.Fatal(err)
+	}
+	texttest.Check(t, plain.String())
+	texttest.CheckColored(t, colored.String())
 }

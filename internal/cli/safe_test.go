@@ -1,0 +1,168 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/history/chart"
+	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/text/texttest"
+)
+
+// hostileChanges are changes of all kinds with texts of a hostile container or manifest.
+func hostileChanges() []step {
+	var steps []step
+	for _, change := range []local.Change{
+		{Kind: local.KindLog, Log: &local.LogLine{Stream: "stdout", Text: texttest.Hostile}},
+		{Kind: local.KindEvent, Event: &local.PodEvent{Type: "Normal", Reason: "KruiseProbeFailed", Message: texttest.Hostile}},
+		{Kind: local.KindProbe, Probe: &local.ProbeChange{Ran: true, Output: texttest.Hostile + texttest.Invalid}},
+		{Kind: local.KindProbe, Probe: &local.ProbeChange{Ran: true, Error: texttest.Hostile}},
+		{Kind: local.KindLabel, Key: "example.com/" + texttest.Hostile, Value: texttest.Hostile},
+		{Kind: local.KindCondition, Condition: &corev1.PodCondition{Type: texttest.Hostile, Reason: texttest.Hostile, Message: texttest.Hostile}},
+		{Kind: local.KindContainer, Status: &corev1.ContainerStatus{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: texttest.Hostile, Message: texttest.Hostile},
+		}}},
+	} {
+		change.Pod, change.Container = "web", texttest.Hostile
+		steps = append(steps, step{change: change})
+	}
+	return steps
+}
+
+func hostileTimeline() chart.Timeline {
+	end := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	return chart.Timeline{Start: end.Add(-time.Hour), End: end, Lines: []history.Line{{
+		Marker: "m", Probe: "p", Spans: []history.Span{{Start: end.Add(-time.Hour), End: end, Phase: history.Failed, Message: texttest.Hostile}},
+	}}}
+}
+
+// reports are the reports of commands with hostile texts, by their formats.
+func reports() map[string]func(out io.Writer, format string) error {
+	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
+	results := []check.Result{{Check: "agents", Verdict: check.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
+	findings := []migrate.Finding{{Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile}}
+	return map[string]func(io.Writer, string) error{
+		"top": func(out io.Writer, format string) error {
+			if format != textOutput {
+				return printStructured(out, format, groups)
+			}
+			return printTop(out, groups, 0)
+		},
+		"timeline": func(out io.Writer, format string) error {
+			o := TimelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
+			return o.print(hostileTimeline())
+		},
+		"check":         func(out io.Writer, format string) error { return printChecks(out, format, results, check.Failed) },
+		"migrate check": func(out io.Writer, format string) error { return migrateReport{Findings: findings}.print(out, format) },
+	}
+}
+
+func TestReportsAreSafe(t *testing.T) {
+	for name, report := range reports() {
+		t.Run(name, func(t *testing.T) {
+			var out, encoded bytes.Buffer
+			if err := report(printing.Safe(&out), textOutput); err != nil {
+				t.Fatal(err)
+			}
+			texttest.Check(t, out.String())
+			for format, decode := range map[string]func([]byte, any) error{
+				"json": json.Unmarshal,
+				"yaml": func(content []byte, into any) error { return yaml.Unmarshal(content, into) },
+			} {
+				encoded.Reset()
+				if err := report(printing.Safe(&encoded), format); err != nil {
+					t.Fatal(err)
+				}
+				var value any
+				if err := decode(encoded.Bytes(), &value); err != nil || !strings.Contains(fmt.Sprint(value), texttest.Hostile) {
+					t.Errorf("%s is not exact, %v: %v", format, err, value)
+				}
+			}
+		})
+	}
+}
+
+func TestLocalIsSafe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: hostileChanges(), warnings: []string{texttest.Hostile}}
+		stdout, stderr, err := play(t, s, LocalOptions{Logs: true, Verbose: true, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(stdout, "hostile"); lines < len(s.steps) {
+			t.Errorf("%d texts of %d changes:\n%s", lines, len(s.steps), stdout)
+		}
+		texttest.Check(t, stdout)
+		texttest.Check(t, stderr)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		stdout, _, err := play(t, &script{steps: hostileChanges()[:1]}, LocalOptions{Logs: true, Output: "json", Timeout: time.Second})
+		var change struct{ Log struct{ Text string } }
+		first, _, _ := strings.Cut(stdout, "\n")
+		if err := json.Unmarshal([]byte(first), &change); err != nil || change.Log.Text != texttest.Hostile {
+			t.Errorf("JSON is not exact, %v: %q", err, change.Log.Text)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The names of fields, objects and files are those of manifests, and errors contain them too.
+func TestManifestsAreSafe(t *testing.T) {
+	// YAML permits the others only as escape sequences.
+	quoted := strconv.QuoteToASCII(texttest.Hostile)
+	marker := strings.Replace(badMarker, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
+	pod := strings.Replace(onePod, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
+	for name, test := range map[string]struct {
+		in   string
+		args []string
+	}{
+		"lint":                   {marker, []string{"lint", "-"}},
+		"local":                  {pod, []string{"local", "-f", "-", "--strict"}},
+		"migrate check":          {strings.Replace(badMarker, "{name: worker}", "{name: "+quoted+"}", 1), []string{"migrate", "check", "-f", "-"}},
+		"name of a file":         {"", []string{"lint", texttest.Hostile + texttest.Invalid}},
+		"flag":                   {"", []string{"local", "-f", "-", "--until", texttest.Hostile}},
+		"command":                {"", []string{texttest.Hostile}},
+		"name of an output":      {"", []string{"top", "-o", texttest.Hostile}},
+		"name of a marker in -m": {"", []string{"get", "-m", "a/b/" + texttest.Hostile}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, _ := execute(t, test.in, test.args...)
+			texttest.Check(t, stdout+stderr)
+		})
+	}
+}
+
+// The writer of commands must not change the scripts of shells.
+func TestCompletionsAreSafe(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		var script bytes.Buffer
+		streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &script, ErrOut: &script}
+		command := New(streams, "seamark", "v1")
+		command.SetOut(&script)
+		command.SetArgs([]string{"completion", shell})
+		if err := command.ExecuteContext(t.Context()); err != nil || text.Safe(script.String()) != script.String() {
+			t.Errorf("completion of %s is not safe, %v", shell, err)
+		}
+	}
+}
