@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
@@ -24,7 +25,7 @@ const stdin = "-"
 func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 	files, unreadable := loadFiles(ctx, o.Filenames, o.In)
 	if o.Kustomize != "" {
-		content, err := kustomize(o.Kustomize)
+		content, err := o.build()
 		files = append(files, manifest.Input{Name: o.Kustomize, Reader: bytes.NewReader(content)})
 		unreadable = errors.Join(unreadable, err)
 	}
@@ -38,6 +39,14 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 	}
 	objects, err := manifest.Read(ctx, files, options)
 	return objects, errors.Join(unreadable, err)
+}
+
+// build returns the manifests of the kustomization.
+func (o *LocalOptions) build() ([]byte, error) {
+	if o.AllowRemote {
+		return kustomize(o.Kustomize, filesys.MakeFsOnDisk())
+	}
+	return kustomizeLocally(o.Kustomize)
 }
 
 // loadFiles returns the contents of the files, of the manifests in the folders, and of in, as

@@ -37,6 +37,8 @@ type LocalOptions struct {
 	Filenames []string
 	// Kustomize is a folder with a kustomization, or empty.
 	Kustomize string
+	// AllowRemote permits manifests from URLs, and kustomizations with remote parts.
+	AllowRemote bool
 	// Commands are commands of containers, as CONTAINER=COMMAND.
 	Commands []string
 	// Replicas overrides the replicas of the workloads, except for DaemonSets, Jobs and
@@ -90,6 +92,9 @@ and DaemonSets of apps.kruise.io, from files, folders and URLs (-f) or a kustomi
 Images are not pulled: each container needs a command that exists on this machine, from the
 manifest or --command.
 
+The commands in the manifests run on this machine, with your permissions. Manifests from URLs, and
+kustomizations with remote parts, are refused unless --allow-remote is set.
+
 On a terminal, the output is a live table: / filters it, p pauses it, q quits. Otherwise
 each change is one line. The run ends on Ctrl-C, after --timeout, or when all --until
 expressions are met. A second Ctrl-C kills all processes.
@@ -136,6 +141,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable)")
 	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
+	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "run commands of manifests from URLs and of remote parts of a kustomization")
 	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
 	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each workload, except DaemonSets, Jobs and CronJobs (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
@@ -181,6 +187,7 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
 		errs = append(errs, errors.New("--filename or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
 	}
+	errs = append(errs, o.validateSources()...)
 	if o.UI != "" {
 		if err := loopback.Validate(o.UI); err != nil {
 			errs = append(errs, fmt.Errorf("--ui: %w", err))
@@ -210,6 +217,20 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s is invalid: must not exceed --crash-loop-max (%s)", o.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)
+}
+
+// validateSources returns an error for each manifest on another machine, unless they are allowed.
+func (o *LocalOptions) validateSources() []error {
+	var errs []error
+	for _, name := range o.Filenames {
+		if isURL(name) && !o.AllowRemote {
+			errs = append(errs, fmt.Errorf("--filename: %q is on another machine: %s", name, remoteRefused))
+		}
+	}
+	if isRemote(o.Kustomize) && !o.AllowRemote {
+		errs = append(errs, fmt.Errorf("--kustomize: %q is on another machine: %s", o.Kustomize, remoteRefused))
+	}
+	return errs
 }
 
 // Run reads the manifests and runs their pods. ExitCode maps its error to an exit code.

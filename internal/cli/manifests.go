@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/seamark-dev/seamark/internal/lint"
 )
@@ -78,7 +79,7 @@ func (l *lintFiles) visit(path string, entry fs.DirEntry, root bool) error {
 	if err != nil || file == "" {
 		return err
 	}
-	content, err := kustomize(path)
+	content, err := kustomize(path, filesys.MakeFsOnDisk())
 	if err != nil {
 		return err
 	}

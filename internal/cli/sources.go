@@ -10,9 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 const (
@@ -49,22 +46,6 @@ func download(ctx context.Context, url string) (content []byte, err error) {
 	}
 	if len(content) > maxManifestBytes {
 		return nil, fmt.Errorf("read manifest %s: larger than %d bytes", url, maxManifestBytes)
-	}
-	return content, nil
-}
-
-// kustomize returns the manifests that a kustomization in a folder builds, in the order in
-// which kubectl applies them.
-func kustomize(folder string) ([]byte, error) {
-	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionLegacy
-	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		return nil, fmt.Errorf("build kustomization %s: %w", folder, err)
-	}
-	content, err := built.AsYaml()
-	if err != nil {
-		return nil, fmt.Errorf("build kustomization %s: %w", folder, err)
 	}
 	return content, nil
 }

@@ -10,9 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 )
 
 const kustomization = "resources: [pod.yaml]\nnamePrefix: my-\n"
@@ -27,8 +30,56 @@ func TestKustomization(t *testing.T) {
 	if err != nil || len(objects.Pods) != 1 || objects.Pods[0].Name != "my-web" {
 		t.Errorf("got %v and error %v, want pod my-web", objects.Pods, err)
 	}
-	if _, err := kustomize(t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
+	if _, err := kustomizeLocally(t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
 		t.Errorf("error without a kustomization: %v", err)
+	}
+}
+
+// Commands of manifests on other machines do not run unless the user permits it.
+func TestRemoteManifestsAreRefused(t *testing.T) {
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		_, _ = w.Write([]byte(onePod))
+	}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	folder := func(base, top string) string {
+		path := t.TempDir()
+		writeFiles(t, path, map[string]string{"base/kustomization.yaml": base, "top/kustomization.yaml": top, "base/pod.yaml": onePod})
+		return filepath.Join(path, "top")
+	}
+	const above = "resources: [../base]\n"
+	url := server.URL + "/pod.yaml"
+	for name, args := range map[string][]string{
+		"file":                       {"-f", url},
+		"kustomization":              {"-k", "https://127.0.0.1/org/repo//base?ref=v1"},
+		"kustomization on GitHub":    {"-k", "github.com/org/repo"},
+		"resource":                   {"-k", folder(kustomization, "resources: [../base, '"+url+"']\n")},
+		"resource, other case":       {"-k", folder(kustomization, "Resources: [../base, '"+strings.ToUpper(url)+"']\n")},
+		"resource in a base":         {"-k", folder("resources: [pod.yaml, '"+url+"']\n", above)},
+		"repository":                 {"-k", folder("resources: ['git@example.com:org/repo']\n", above)},
+		"component":                  {"-k", folder("resources: [pod.yaml]\ncomponents: ['git::https://127.0.0.1/org/repo']\n", above)},
+		"patch":                      {"-k", folder("resources: [pod.yaml]\npatches: [{path: '"+url+"'}]\n", above)},
+		"replacement":                {"-k", folder("resources: [pod.yaml]\nreplacements: [{path: '"+url+"'}]\n", above)},
+		"patch of an older kind":     {"-k", folder("resources: [pod.yaml]\npatchesStrategicMerge: ['"+url+"']\n", above)},
+		"base of an older kind":      {"-k", folder("bases: ['"+url+"']\n", above)},
+		"file of a local repository": {"-k", folder("resources: ['file:///org/repo']\n", above)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := execute(t, "", append([]string{"local", "--timeout", "1ms"}, args...)...)
+			if code != exit.Usage || !strings.Contains(stderr, "is on another machine: its commands would run on this machine") {
+				t.Errorf("exit code %d, want %d: %s", code, exit.Usage, stderr)
+			}
+		})
+	}
+	if n := requests.Load(); n > 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+	allowed := &LocalOptions{Kustomize: folder(kustomization, "resources: ['"+url+"']\n"), AllowRemote: true, Replicas: -1}
+	objects, err := allowed.read(t.Context())
+	if err != nil || len(objects.Pods) != 1 {
+		t.Errorf("got %v and error %v, want one pod", objects.Pods, err)
 	}
 }
 

@@ -1,0 +1,95 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// kustomize returns the manifests that a kustomization in a folder builds, in the order in
+// which kubectl applies them. The files are those of the disk, or a restriction of it.
+func kustomize(folder string, files filesys.FileSystem) ([]byte, error) {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy
+	built, err := krusty.MakeKustomizer(options).Run(files, folder)
+	if err != nil {
+		return nil, fmt.Errorf("build kustomization %s: %w", folder, err)
+	}
+	content, err := built.AsYaml()
+	if err != nil {
+		return nil, fmt.Errorf("build kustomization %s: %w", folder, err)
+	}
+	return content, nil
+}
+
+// kustomizeLocally is like kustomize, but returns an error if an object comes from another machine.
+func kustomizeLocally(folder string) ([]byte, error) {
+	files := &localFiles{FileSystem: filesys.MakeFsOnDisk()}
+	content, err := kustomize(folder, files)
+	if files.refused != nil {
+		// kustomize does not report why a file cannot be read.
+		return nil, files.refused
+	}
+	return content, err
+}
+
+// localFiles is a file system whose kustomizations must not refer to other machines. It sees each one
+// before kustomize downloads anything for it.
+type localFiles struct {
+	filesys.FileSystem
+	refused error
+}
+
+// ReadFile returns the content of a file. It returns an error for a kustomization with a remote entry.
+func (f *localFiles) ReadFile(path string) ([]byte, error) {
+	content, err := f.FileSystem.ReadFile(path)
+	if err != nil || !slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path)) {
+		return content, err
+	}
+	for _, entry := range entriesOf(content) {
+		if isRemote(entry) {
+			f.refused = fmt.Errorf("%s: %q is on another machine: %s", path, entry, remoteRefused)
+			return nil, f.refused
+		}
+	}
+	return content, nil
+}
+
+// entriesOf returns the files, folders and addresses that a kustomization reads objects and their
+// changes from. It is empty if the kustomization is invalid, which kustomize reports.
+func entriesOf(content []byte) []string {
+	var k types.Kustomization
+	if err := k.Unmarshal(content); err != nil {
+		return nil
+	}
+	entries := slices.Concat(k.Resources, k.Bases, k.Components, k.Crds, k.Configurations, k.Generators, k.Transformers, k.Validators,
+		[]string{k.OpenAPI["path"]})
+	for _, patch := range k.PatchesStrategicMerge {
+		entries = append(entries, string(patch))
+	}
+	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) {
+		entries = append(entries, patch.Path)
+	}
+	for _, replacement := range k.Replacements {
+		entries = append(entries, replacement.Path)
+	}
+	return entries
+}
+
+// remoteRefused is why manifests of other machines are refused.
+const remoteRefused = "its commands would run on this machine; download and read it first, or set --allow-remote"
+
+// isRemote reports whether kustomize or the command would download an entry. Some names of local files
+// match, too.
+func isRemote(entry string) bool {
+	return regexp.MustCompile(`^(?i:git::|https?:|ssh:|file:|github\.com[:/]|[a-z][a-z0-9-]*@)`).MatchString(entry)
+}
