@@ -58,7 +58,7 @@ their findings have no line. The templates of Helm charts are skipped: use
 SARIF lists them as suppressed.
 
 Exit codes: 0 if there is no finding of the severity --fail-on or above, 1 if there is one,
-2 for bad input.`
+2 for bad input, also if no object is checked.`
 
 const lintExample = `  # Check a marker together with the workload that it selects
   seamark lint marker.yaml deployment.yaml
@@ -160,6 +160,9 @@ func (o *LintOptions) Run(ctx context.Context) error {
 	}
 	if err := o.print(report); err != nil {
 		return exit.Failure(fmt.Errorf("print findings: %w", err))
+	}
+	if report.Summary.Checked == 0 && report.Summary.Errors+report.Summary.Ignored == 0 {
+		return fmt.Errorf("%s: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker", strings.Join(o.Filenames, ", "))
 	}
 	if report.Summary.Errors > 0 || report.Summary.Warnings > 0 && o.FailOn == string(lint.Warning) {
 		return exit.Failure(errors.New(report.Summary.String()))

@@ -177,6 +177,7 @@ func TestLintBadInput(t *testing.T) {
 		"large.yaml":                   strings.Repeat("#", maxManifestBytes+1),
 		"values/replicas/values.yaml":  "replicas: 1\n",
 		"locked/components/notes.yaml": "",
+		"pod.yaml":                     onePod,
 	})
 	for name, test := range map[string]struct {
 		args []string
@@ -194,6 +195,7 @@ func TestLintBadInput(t *testing.T) {
 		"large file":     {[]string{filepath.Join(folder, "large.yaml")}, "large.yaml: larger than 16777216 bytes"},
 		"kustomization":  {[]string{filepath.Join(folder, "broken")}, "build kustomization "},
 		"standard input": {[]string{"-"}, "-: no Kubernetes object"},
+		"other objects":  {[]string{filepath.Join(folder, "pod.yaml")}, "pod.yaml: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, "", append([]string{"lint"}, test.args...)...)

@@ -74,7 +74,7 @@ type Result struct {
 	// Findings are ordered by file, line, column and rule.
 	Findings []Finding
 	// Objects is the number of Kubernetes objects in the files, and Checked how many of them have a
-	// kind that is checked: PodProbeMarker, CloneSet or StatefulSet of apps.kruise.io.
+	// kind that Seamark serves, and are therefore checked.
 	Objects, Checked int
 }
 

@@ -269,6 +269,34 @@ func TestDocuments(t *testing.T) {
 			strings.Repeat("{apiVersion: v1, kind: List, items: [", 10) + strings.Repeat("]}", 10),
 			[]string{"a.yaml:1:326 not-an-object items: more than 8 lists inside each other"},
 		},
+		"misspelled kind": {
+			edited(t, worker, "kind: PodProbeMarker", "kind: PodProbeMaker"),
+			[]string{`a.yaml:2:1 unknown-kind kind: "PodProbeMaker" is not a kind of apps.kruise.io -> did you mean "PodProbeMarker"?`},
+		},
+		"kind in lower case": {
+			"apiVersion: seamark.dev/v1alpha1\nkind: probereport\n",
+			[]string{`a.yaml:2:1 unknown-kind kind: "probereport" is not a kind of seamark.dev -> did you mean "ProbeReport"?`},
+		},
+		"kind that is not similar": {
+			"apiVersion: seamark.dev/v1\nkind: Game\n",
+			[]string{`a.yaml:2:1 unknown-kind kind: "Game" is not a kind of seamark.dev -> use one of ProbeReport`},
+		},
+		"kind of OpenKruise": {
+			"apiVersion: apps.kruise.io/v1beta1\nkind: SidecarSet\n",
+			[]string{`a.yaml:2:1 kind-not-served kind: Seamark does not serve "SidecarSet", which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too`},
+		},
+		"misspelled kind of OpenKruise": {
+			"apiVersion: apps.kruise.io/v1alpha1\nkind: SideCarSets\n",
+			[]string{`a.yaml:2:1 unknown-kind kind: "SideCarSets" is not a kind of apps.kruise.io -> did you mean "SidecarSet"?`},
+		},
+		"older version": {
+			"apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet\n",
+			[]string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1alpha1" is not supported for a StatefulSet -> use apps.kruise.io/v1beta1`},
+		},
+		"report": {
+			"apiVersion: seamark.dev/v1alpha1\nkind: ProbeReport\nmetadata: {name: node.0}\nnodename: x\n",
+			[]string{"a.yaml:1:1 schema nodeName: Required value", "a.yaml:4:1 unknown-field nodename: unknown field -> did you mean \"nodeName\"?"},
+		},
 		"same object twice": {
 			worker + "---\n" + worker,
 			[]string{`a.yaml:28:3 duplicate-object metadata.name: the same object as PodProbeMarker worker (a.yaml:1) -> remove one of them, or give it another name`},

@@ -126,6 +126,7 @@ func (c *checker) object(o *object) {
 			c.seen[key] = o
 		}
 	}
+	c.checkKind(o)
 	switch {
 	case o.raw.GetKind() == kindMarker:
 		c.marker(o)
@@ -139,9 +140,7 @@ func (c *checker) object(o *object) {
 
 // marker reads a PodProbeMarker and checks it alone.
 func (c *checker) marker(o *object) {
-	if version := o.raw.GroupVersionKind().GroupVersion(); version != v1alpha1.GroupVersion() {
-		c.add(ruleAPIVersion, o, "apiVersion", fmt.Sprintf("%q is not supported for a PodProbeMarker", o.raw.GetAPIVersion()),
-			"use "+v1alpha1.GroupVersion().String())
+	if o.raw.GroupVersionKind().GroupVersion() != v1alpha1.GroupVersion() {
 		return
 	}
 	selects := c.checkSchema(o)

@@ -24,7 +24,7 @@ type Rule struct {
 // Rules returns all rules: those of the API first, then those of probes, of marks and of workloads.
 func Rules() []Rule {
 	return []Rule{
-		ruleYAML, ruleNotAnObject, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
+		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
@@ -60,7 +60,9 @@ func CheckRule(name string) error {
 var (
 	ruleYAML         = Rule{"invalid-yaml", Error, "A document is not valid YAML, or a key occurs twice."}
 	ruleNotAnObject  = Rule{"not-an-object", Error, "A document has no apiVersion or no kind."}
-	ruleAPIVersion   = Rule{"api-version", Error, "A PodProbeMarker has another apiVersion than apps.kruise.io/v1alpha1."}
+	ruleKind         = Rule{"unknown-kind", Error, "A kind of apps.kruise.io or seamark.dev does not exist, for example because it is misspelled."}
+	ruleNotServed    = Rule{"kind-not-served", Warning, "Only OpenKruise serves the kind, not Seamark."}
+	ruleAPIVersion   = Rule{"api-version", Error, "Seamark serves the kind with another apiVersion."}
 	ruleUnknownField = Rule{"unknown-field", Error, "A field does not exist in the API, for example because it is misspelled."}
 	ruleSchema       = Rule{"schema", Error, "A value breaks a rule of the CustomResourceDefinition: the API server rejects the object."}
 	ruleMetadata     = Rule{"metadata", Error, "The name, namespace, labels or annotations of an object are invalid."}

@@ -14,32 +14,12 @@ import (
 	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/schema"
 )
-
-const kindMarker = "PodProbeMarker"
 
 // schemas are the compiled schemas. Compiling one can take a tenth of a second, so each is compiled
 // when it is first used.
 type schemas map[kindschema.GroupVersionKind]*schema.Schema
-
-// kind is a kind with a CustomResourceDefinition of Seamark.
-type kind struct {
-	definition func() []byte
-	of         reflect.Type
-}
-
-// kinds returns the kinds that are checked.
-func kinds() map[kindschema.GroupVersionKind]kind {
-	return map[kindschema.GroupVersionKind]kind{
-		v1alpha1.GroupVersion().WithKind(kindMarker):   {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},
-		v1alpha1.GroupVersion().WithKind("CloneSet"):   {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
-		v1beta1.GroupVersion().WithKind("StatefulSet"): {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
-	}
-}
 
 // checkSchema checks an object with its CustomResourceDefinition, if it has one. It reports whether
 // the API server accepts it, apart from labels in the selector of a marker.

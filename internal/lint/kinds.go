@@ -1,0 +1,95 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/text"
+)
+
+const kindMarker = "PodProbeMarker"
+
+// kind is a kind with a CustomResourceDefinition of Seamark.
+type kind struct {
+	definition func() []byte
+	of         reflect.Type
+}
+
+// kinds returns the kinds that are checked.
+func kinds() map[kindschema.GroupVersionKind]kind {
+	return map[kindschema.GroupVersionKind]kind{
+		v1alpha1.GroupVersion().WithKind(kindMarker):           {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},
+		v1alpha1.GroupVersion().WithKind("NodePodProbe"):       {crd.NodePodProbes, reflect.TypeFor[v1alpha1.NodePodProbe]()},
+		v1alpha1.GroupVersion().WithKind("CloneSet"):           {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
+		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
+		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
+	}
+}
+
+// served returns the kinds that are checked, ordered.
+func served() []kindschema.GroupVersionKind {
+	all := make([]kindschema.GroupVersionKind, 0, len(kinds()))
+	for gvk := range kinds() {
+		all = append(all, gvk)
+	}
+	slices.SortFunc(all, func(a, b kindschema.GroupVersionKind) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// openKruiseKinds returns the kinds of apps.kruise.io that only OpenKruise serves, up to its version 1.9.
+func openKruiseKinds() []string {
+	return []string{
+		"AdvancedCronJob", "BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob", "ImageListPullJob",
+		"ImagePullJob", "NodeImage", "PersistentPodState", "ResourceDistribution", "SidecarSet", "UnitedDeployment", "WorkloadSpread",
+	}
+}
+
+// checkKind finds a kind or a version that Seamark does not serve, in the groups that it serves.
+func (c *checker) checkKind(o *object) {
+	gvk, known := o.raw.GroupVersionKind(), served()
+	group := slices.DeleteFunc(slices.Clone(known), func(k kindschema.GroupVersionKind) bool { return k.Group != gvk.Group })
+	same := slices.IndexFunc(known, func(k kindschema.GroupVersionKind) bool { return k.Kind == gvk.Kind })
+	switch {
+	case slices.Contains(known, gvk):
+	case gvk.Kind == kindMarker || len(group) > 0 && same >= 0:
+		c.add(ruleAPIVersion, o, "apiVersion", fmt.Sprintf("%q is not supported for a %s", o.raw.GetAPIVersion(), gvk.Kind),
+			"use "+known[same].GroupVersion().String())
+	case len(group) == 0:
+		// Objects of other groups are not checked.
+	case gvk.Group == v1alpha1.GroupName && slices.Contains(openKruiseKinds(), gvk.Kind):
+		c.add(ruleNotServed, o, "kind", fmt.Sprintf("Seamark does not serve %q, which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too",
+			gvk.Kind), "")
+	default:
+		c.add(ruleKind, o, "kind", fmt.Sprintf("%q is not a kind of %s", gvk.Kind, gvk.Group), kindFix(gvk, group))
+	}
+}
+
+// kindFix returns a similar kind, or all kinds of the group.
+func kindFix(gvk kindschema.GroupVersionKind, group []kindschema.GroupVersionKind) string {
+	var names []string
+	for _, k := range group {
+		names = append(names, k.Kind)
+	}
+	all := names
+	if gvk.Group == v1alpha1.GroupName {
+		all = append(openKruiseKinds(), names...)
+	}
+	if similar := text.Closest(gvk.Kind, all); similar != "" {
+		return fmt.Sprintf("did you mean %q?", similar)
+	}
+	return "use one of " + strings.Join(names, ", ")
+}
