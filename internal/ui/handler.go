@@ -156,11 +156,16 @@ func namespaceOf(r *http.Request) (string, error) {
 
 // admit returns the scope that the user of the request may read.
 func (h *Handler) admit(r *http.Request) (Access, Scope, error) {
+	return scopeOf(r, h.options.Guard.Admit)
+}
+
+// scopeOf returns the scope that the user of the request may read, as ask says.
+func scopeOf(r *http.Request, ask func(*http.Request, string) (Access, error)) (Access, Scope, error) {
 	namespace, err := namespaceOf(r)
 	if err != nil {
 		return Access{}, Scope{}, err
 	}
-	access, err := h.options.Guard.Admit(r, namespace)
+	access, err := ask(r, namespace)
 	if err != nil {
 		return Access{}, Scope{}, err //nolint:wrapcheck // the message is for users
 	}

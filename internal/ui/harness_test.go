@@ -65,6 +65,32 @@ type guard struct {
 	mu      sync.Mutex
 	refused map[string]error
 	full    bool
+	// checks are the results of the next checks of streams, before those of Admit.
+	checks []error
+}
+
+func (g *guard) Recheck(r *http.Request, namespace string) (ui.Access, error) {
+	access, err := g.Admit(r, namespace)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.checks) > 0 {
+		err, g.checks = g.checks[0], g.checks[1:]
+	}
+	return access, err
+}
+
+// check sets the results of the next checks.
+func (g *guard) check(results ...error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.checks = results
+}
+
+// unchecked returns how many of the results have not been used.
+func (g *guard) unchecked() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.checks)
 }
 
 func (g *guard) Admit(r *http.Request, namespace string) (ui.Access, error) {

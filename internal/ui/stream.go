@@ -55,8 +55,9 @@ func (h *Handler) send(r *http.Request, s *sender, q *queue, scope Scope) error 
 	}
 	heartbeat := time.NewTicker(h.limits.Heartbeat)
 	defer heartbeat.Stop()
-	recheck := time.NewTicker(h.limits.Recheck)
-	defer recheck.Stop()
+	tick := time.NewTicker(h.limits.Recheck)
+	defer tick.Stop()
+	check := recheck{handler: h, scope: scope}
 	for {
 		select {
 		case <-r.Context().Done():
@@ -65,8 +66,8 @@ func (h *Handler) send(r *http.Request, s *sender, q *queue, scope Scope) error 
 			if s.write([]byte(comment)) != nil {
 				return nil
 			}
-		case <-recheck.C:
-			if err := h.recheck(r, scope); err != nil {
+		case <-tick.C:
+			if err := check.run(r); err != nil {
 				return err
 			}
 		case <-q.changed:
@@ -81,19 +82,35 @@ func (h *Handler) send(r *http.Request, s *sender, q *queue, scope Scope) error 
 	}
 }
 
-// recheck returns why the user may not read the scope of the stream any more, or nil. The stream
-// stays if the check itself fails, because the API server may be restarting.
-func (h *Handler) recheck(r *http.Request, scope Scope) error {
-	access, now, err := h.admit(r)
+// maxFailedChecks is how many checks in a row may fail until a stream ends. The API server may be
+// restarting, but nobody may read for long what cannot be checked.
+const maxFailedChecks = 3
+
+// recheck checks whether the user of a stream may still read its scope.
+type recheck struct {
+	handler *Handler
+	scope   Scope
+	// failed is the number of checks in a row that have failed.
+	failed int
+}
+
+// run returns why the stream must end, or nil.
+func (c *recheck) run(r *http.Request) error {
+	access, now, err := scopeOf(r, c.handler.options.Guard.Recheck)
 	refusal := &Refusal{}
 	switch {
+	case err == nil && now == c.scope:
+		c.failed = 0
+		return nil
+	case err == nil:
+		return fmt.Errorf("the permissions of user %q have changed", access.User)
 	case errors.As(err, &refusal) && (refusal.Status == http.StatusUnauthorized || refusal.Status == http.StatusForbidden):
 		return refusal
-	case err == nil && now != scope:
-		return fmt.Errorf("the permissions of user %q have changed", access.User)
-	default:
+	}
+	if c.failed++; c.failed < maxFailedChecks {
 		return nil
 	}
+	return fmt.Errorf("your permissions could not be checked: %w", err)
 }
 
 // reasonOf returns the part of an error that is for users.

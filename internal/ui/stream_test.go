@@ -176,6 +176,11 @@ func TestEnds(t *testing.T) {
 		"client is too slow":   {ui.Limits{Buffer: 10}, func(f *fixture) { f.source.changes <- ui.Change{Pods: pods(1)} }, "the connection is too slow for the changes"},
 		"permission is gone":   {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 403, Message: "no permission"}) }, "no permission"},
 		"permission has grown": {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.setFull(false) }, `the permissions of user "" have changed`},
+		"checks fail":          {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.check(errLost, errLost, errLost) }, "your permissions could not be checked: lost"},
+		"checks are refused": {
+			ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 429, Message: "too many requests"}) },
+			"your permissions could not be checked: too many requests",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, test.limits)
@@ -193,17 +198,23 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// The check of permissions may fail for a moment, and then nothing ends.
-func TestStreamOutlivesFailedChecks(t *testing.T) {
+var errLost = errors.New("lost")
+
+// The check of permissions may fail for a moment: only three failures in a row end a stream.
+func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
 	f := start(t, ui.Limits{Recheck: time.Millisecond, Heartbeat: time.Millisecond})
 	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
 	f.source.changes <- ui.Change{All: true, Markers: markers}
 	stream.Ready()
-	f.guard.refuse("ns", errors.New("the API server is not available"))
-	for i := range 5 {
-		f.source.changes <- ui.Change{Pods: []model.Pod{pod(fmt.Sprint("a", i), v1alpha1.ProbeFailed)}}
-		stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
-	}
+	f.guard.check(errLost, errLost, nil, errLost, errLost, nil, errLost, nil)
+	await.Until(t, "the checks are over", func(context.Context) (string, error) {
+		if left := f.guard.unchecked(); left > 0 {
+			return fmt.Sprint(left, " are left"), nil
+		}
+		return "", nil
+	})
+	f.source.changes <- ui.Change{Pods: []model.Pod{pod("a", v1alpha1.ProbeFailed)}}
+	stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
 }
 
 func TestLimits(t *testing.T) {

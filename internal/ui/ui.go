@@ -97,9 +97,11 @@ type Access struct {
 // Guard decides what the user of a request may read.
 type Guard interface {
 	// Admit returns what the user may read in the namespace, or in all if it is empty. It returns a
-	// Refusal if the user may not read pods and markers there. It is called again while a stream
-	// runs.
+	// Refusal if the user may not read pods and markers there, or has sent too many requests.
 	Admit(r *http.Request, namespace string) (Access, error)
+	// Recheck is Admit for the request of a stream that runs. The number of streams is limited, so
+	// Recheck is not: it must not fail because of other requests.
+	Recheck(r *http.Request, namespace string) (Access, error)
 }
 
 // Anyone is a Guard that admits all requests.
@@ -110,6 +112,9 @@ type Anyone struct {
 
 // Admit returns the same for all requests.
 func (a Anyone) Admit(*http.Request, string) (Access, error) { return a.Access, nil }
+
+// Recheck returns what Admit does.
+func (a Anyone) Recheck(*http.Request, string) (Access, error) { return a.Access, nil }
 
 // Refusal is an error with an HTTP status. Its message is shown to users.
 type Refusal struct {

@@ -30,6 +30,11 @@ func (g *gate) Admit(*http.Request, string) (ui.Access, error) {
 	return g.access, g.err
 }
 
+// Recheck implements ui.Guard.
+func (g *gate) Recheck(r *http.Request, namespace string) (ui.Access, error) {
+	return g.Admit(r, namespace)
+}
+
 // set changes the answer.
 func (g *gate) set(access ui.Access, err error) {
 	g.mu.Lock()

@@ -72,6 +72,11 @@ func (d *direct) Admit(*http.Request, string) (webui.Access, error) {
 	return webui.Access{User: d.user, Full: d.full.Load()}, nil
 }
 
+// Recheck does what Admit does.
+func (d *direct) Recheck(r *http.Request, namespace string) (webui.Access, error) {
+	return d.Admit(r, namespace)
+}
+
 // Open starts to watch the namespace of the scope.
 func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.View, error) {
 	required, err := cluster.Try(ctx, d.connection.Client, scope.Namespace, permission.Required()...)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,9 @@ const (
 	timeout = 10 * time.Second
 	// userRate and userBurst limit the requests of one user per second.
 	userRate, userBurst = 10, 60
+	// keepLimiter is how long the limiter of a user is kept after a request. Until then it has its
+	// whole burst again, so a new limiter admits no more.
+	keepLimiter = 10 * time.Second
 	// unknownRate and unknownBurst limit the TokenReviews per second.
 	unknownRate, unknownBurst = 20, 60
 	// concurrency is the number of reviews at the same time for one request.
@@ -53,6 +57,11 @@ type Guard struct {
 	unknown flowcontrol.RateLimiter
 	// users are *user by the hash of the token, and answers are bool by question.
 	users, answers *cache.LRUExpireCache
+
+	mu sync.Mutex
+	// limiters are flowcontrol.RateLimiter by the name of the user. They outlive the reviews of
+	// tokens.
+	limiters *cache.LRUExpireCache
 }
 
 // New returns a guard. The client must be allowed to create TokenReviews and SubjectAccessReviews.
@@ -61,6 +70,7 @@ func New(c client.Client, events func(token string) ui.EventLister) *Guard {
 	return &Guard{
 		client: c, events: events, unknown: flowcontrol.NewTokenBucketRateLimiter(unknownRate, unknownBurst),
 		users: cache.NewLRUExpireCache(maxUsers), answers: cache.NewLRUExpireCache(maxAnswers),
+		limiters: cache.NewLRUExpireCache(maxUsers),
 	}
 }
 
@@ -72,22 +82,31 @@ type user struct {
 	// refusal is why the token is not accepted, or nil.
 	refusal *ui.Refusal
 	info    authenticationv1.UserInfo
-	limiter flowcontrol.RateLimiter
 }
 
 // Admit returns what the user of the request may read in the namespace, or in all if it is empty.
 func (g *Guard) Admit(r *http.Request, namespace string) (ui.Access, error) {
+	return g.review(r, namespace, true)
+}
+
+// Recheck is Admit without the limits of requests: otherwise a user could send so many requests that
+// no check of a stream succeeds.
+func (g *Guard) Recheck(r *http.Request, namespace string) (ui.Access, error) {
+	return g.review(r, namespace, false)
+}
+
+func (g *Guard) review(r *http.Request, namespace string, limited bool) (ui.Access, error) {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found || token == "" || len(token) > maxToken {
 		return ui.Access{}, unauthorized("the request has no bearer token: use seamark ui")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	u, err := g.user(ctx, token)
+	u, err := g.user(ctx, token, limited)
 	if err != nil {
 		return ui.Access{}, err
 	}
-	if !u.limiter.TryAccept() {
+	if limited && !g.limiter(u.info.Username).TryAccept() {
 		return ui.Access{}, &ui.Refusal{Status: http.StatusTooManyRequests, Message: "too many requests: try again later"}
 	}
 	return g.access(ctx, u, token, namespace)
@@ -97,8 +116,21 @@ func unauthorized(message string) *ui.Refusal {
 	return &ui.Refusal{Status: http.StatusUnauthorized, Message: message}
 }
 
+// limiter returns the limiter of the requests of a user.
+func (g *Guard) limiter(name string) flowcontrol.RateLimiter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept, _ := g.limiters.Get(name)
+	limiter, found := kept.(flowcontrol.RateLimiter)
+	if !found {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(userRate, userBurst)
+	}
+	g.limiters.Add(name, limiter, keepLimiter)
+	return limiter
+}
+
 // user returns whose token it is.
-func (g *Guard) user(ctx context.Context, token string) (*user, error) {
+func (g *Guard) user(ctx context.Context, token string, limited bool) (*user, error) {
 	key := hash(sha256.Sum256([]byte(token)))
 	if kept, found := g.users.Get(key); found {
 		u, _ := kept.(*user)
@@ -107,14 +139,14 @@ func (g *Guard) user(ctx context.Context, token string) (*user, error) {
 		}
 		return u, nil
 	}
-	if !g.unknown.TryAccept() {
+	if limited && !g.unknown.TryAccept() {
 		return nil, &ui.Refusal{Status: http.StatusTooManyRequests, Message: "too many new users: try again later"}
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := g.client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("review the token: %w", err)
 	}
-	u := &user{key: key, info: review.Status.User, limiter: flowcontrol.NewTokenBucketRateLimiter(userRate, userBurst)}
+	u := &user{key: key, info: review.Status.User}
 	if !review.Status.Authenticated {
 		u.refusal = unauthorized("the API server does not accept the token: log in again")
 		g.users.Add(key, u, keepDenied)

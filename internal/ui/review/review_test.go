@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -30,6 +32,8 @@ type apiServer struct {
 	// denies reports whether an access is denied.
 	denies func(spec *authorizationv1.SubjectAccessReviewSpec) bool
 	err    error
+	// denied is whether everything is denied.
+	denied atomic.Bool
 
 	tokens, accesses atomic.Int32
 }
@@ -42,7 +46,7 @@ func (s *apiServer) create(_ context.Context, _ client.WithWatch, object client.
 		o.Status.User.Username = o.Spec.Token
 	case *authorizationv1.SubjectAccessReview:
 		s.accesses.Add(1)
-		o.Status.Allowed = s.denies == nil || !s.denies(&o.Spec)
+		o.Status.Allowed = !s.denied.Load() && (s.denies == nil || !s.denies(&o.Spec))
 	}
 	return s.err
 }
@@ -164,6 +168,52 @@ func TestRequestsOfAUserAreLimited(t *testing.T) {
 	if err := admit("john")(0); err != nil {
 		t.Errorf("another user is refused: %v", err)
 	}
+}
+
+// A new review of the token gives the user no new burst.
+func TestLimitOutlivesReviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := (&apiServer{}).guard()
+		admitted := 0
+		const seconds = 60
+		for range seconds * 10 {
+			for range 5 {
+				if _, err := guard.Admit(request(t, "Bearer jane"), "ns"); err == nil {
+					admitted++
+				}
+			}
+			time.Sleep(time.Second / 10)
+		}
+		if want := 60 + 10*seconds; admitted > want || admitted < want-10 {
+			t.Errorf("%d requests in %d seconds, want %d: 10 per second and a burst of 60", admitted, seconds, want)
+		}
+	})
+}
+
+// The streams of a user who sends as many requests as possible are checked like those of others.
+func TestChecksOfStreamsAreNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{}
+		guard := server.guard()
+		exhaust := func() {
+			for _, token := range []string{"jane", "guess"} {
+				for i := range 200 {
+					_, _ = guard.Admit(request(t, fmt.Sprintf("Bearer %s-%d", token, i)), "ns")
+					_, _ = guard.Admit(request(t, "Bearer jane"), "ns")
+				}
+			}
+		}
+		exhaust()
+		if _, err := guard.Recheck(request(t, "Bearer jane"), "ns"); err != nil {
+			t.Errorf("Recheck() = %v, want no error", err)
+		}
+		server.denied.Store(true)
+		time.Sleep(11 * time.Second)
+		exhaust()
+		if _, err := guard.Recheck(request(t, "Bearer jane"), "ns"); statusOf(err) != http.StatusForbidden {
+			t.Errorf("Recheck() = %v, want status 403", err)
+		}
+	})
 }
 
 func TestUnknownTokensAreLimited(t *testing.T) {

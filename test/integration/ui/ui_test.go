@@ -4,15 +4,19 @@
 package ui_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
@@ -121,16 +125,60 @@ func (w *world) testAdministrator(t *testing.T) {
 	until(stream, map[string]string{w.first + "/game-0": "report", w.second + "/game-0": "report"})
 }
 
-// testRevocation checks that a stream ends soon after its user has lost the permission.
+// testRevocation checks that a stream ends soon after its user has lost the permission, also if the
+// user sends so many requests that most are refused.
 func (w *world) testRevocation(t *testing.T) {
 	c := browser(t, w.developer(t, "joe", w.second).BearerToken)
 	stream := uistream.Open(t, c, w.base, "namespace="+w.second)
 	until(stream, map[string]string{w.second + "/game-0": "condition"})
+	stop := w.flood(t, c)
 	w.must(shared.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.second, Name: "joe"}}))
 	if reason := stream.End(); !strings.Contains(reason, `joe" has no permission to list pods in namespace `+w.second) {
 		t.Errorf("reason %q", reason)
 	}
-	if status, body := w.get(t, c, "/api/v1/stream?namespace="+w.second); status != http.StatusForbidden {
-		t.Errorf("status %d after the end: %s", status, body)
+	stop()
+	await.Until(t, "another stream is refused", func(context.Context) (string, error) {
+		if status, body := w.get(t, c, "/api/v1/stream?namespace="+w.second); status != http.StatusForbidden {
+			return fmt.Sprintf("status %d: %s", status, body), nil
+		}
+		return "", nil
+	})
+}
+
+// flood sends requests of a user, as many as possible, until stop is called. It returns when one was
+// refused because there were too many.
+func (w *world) flood(t *testing.T, c *http.Client) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	refused := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for first := true; ctx.Err() == nil; {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+"/api/v1/session?namespace="+w.second, http.NoBody)
+			if err != nil {
+				return
+			}
+			response, err := c.Do(request)
+			if err != nil {
+				continue
+			}
+			_ = response.Body.Close()
+			if first && response.StatusCode == http.StatusTooManyRequests {
+				first = false
+				close(refused)
+			}
+		}
+	}()
+	stop = func() {
+		cancel()
+		<-done
 	}
+	t.Cleanup(stop)
+	select {
+	case <-refused:
+	case <-time.After(await.Timeout):
+		t.Fatal("no request was refused")
+	}
+	return stop
 }
