@@ -65,7 +65,7 @@ func (d tableDisplay) Show(s *session) error {
 		}
 	})
 	model.Warn(s.warnings)
-	if s.url != "" {
+	if s.url != nil {
 		model.Note("Web page", s.url)
 	}
 	var options []tea.ProgramOption

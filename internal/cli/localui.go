@@ -33,8 +33,14 @@ func (o *LocalOptions) servePage(ctx context.Context, s *session, markers []v1al
 	if err != nil {
 		return nil, fmt.Errorf("--ui: %w", err)
 	}
-	s.url = server.URL(nil)
-	fmt.Fprintf(o.ErrOut, "Web page: %s\n", s.url)
+	s.url = func() string { return server.URL(nil) }
+	fmt.Fprintf(o.ErrOut, "Web page: %s\n", s.url())
+	server.Opened = func() {
+		// A table shows the next URL itself.
+		if !o.terminal {
+			fmt.Fprintf(o.ErrOut, "The web page was opened. For another browser, it has the URL %s\n", s.url())
+		}
+	}
 	// The page shows the pods until they have stopped, also if ctx ends before.
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)

@@ -47,9 +47,10 @@ type session struct {
 	brief bool
 	// warnings are the warnings that were printed before the run.
 	warnings []string
-	// page follows the changes for the web page, whose address is url. Without a page, it is nil.
+	// page follows the changes for the web page, whose address is what url returns. Without a page,
+	// both are nil.
 	page *localsource.Source
-	url  string
+	url  func() string
 	// met is closed when all expressions are met.
 	met chan struct{}
 

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -39,24 +37,15 @@ func TestWebPage(t *testing.T) {
 			address = ""
 		}
 	}
-	jar, err := cookiejar.New(nil)
+	page, err := uistream.Enter(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Jar: jar}
-	base, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base.Path, base.RawQuery = "", ""
-	if status, _ := get(t, http.DefaultClient, base.String()+"/"); status == http.StatusOK {
-		t.Error("the page is served without the key")
-	}
-	if status, body := get(t, client, address); status != http.StatusOK || !strings.Contains(body, "<title>Seamark</title>") {
-		t.Fatalf("page: status %d:\n%s", status, body)
+	if status, _ := get(t, http.DefaultClient, page.Base+"/api/v1/session"); status == http.StatusOK {
+		t.Error("the page shows data without the key")
 	}
 
-	stream := uistream.Open(t, client, base.String(), "")
+	stream := uistream.Open(t, page.Client, page.Base, "")
 	for pod := stream.Pods["default/worker-0"]; pod.State != model.Failed; pod = stream.Pods["default/worker-0"] {
 		if _, more := stream.Next(); !more {
 			t.Fatalf("the stream ended; worker-0: %+v", pod)
@@ -66,7 +55,7 @@ func TestWebPage(t *testing.T) {
 		t.Errorf("pods %+v, want two of the workload worker", stream.Pods)
 	}
 	var timeline model.Timeline
-	_, body := get(t, client, base.String()+"/api/v1/timeline?namespace=default&pod=worker-0&since=15m")
+	_, body := get(t, page.Client, page.Base+"/api/v1/timeline?namespace=default&pod=worker-0&since=15m")
 	if err := json.Unmarshal([]byte(body), &timeline); err != nil || len(timeline.Lines) != 1 || timeline.Lines[0].Spans[len(timeline.Lines[0].Spans)-1].Phase != "Failed" {
 		t.Errorf("timeline %s: %v", body, err)
 	}
@@ -80,6 +69,9 @@ func TestWebPage(t *testing.T) {
 		}
 	}
 	rest, err := io.ReadAll(stderr)
+	if next := "The web page was opened. For another browser, it has the URL " + page.Base; !strings.Contains(string(rest), next) || strings.Contains(string(rest), address) {
+		t.Errorf("standard error has no other URL: %s", rest)
+	}
 	if err := errors.Join(err, command.Wait()); err != nil {
 		t.Errorf("seamark local: %v\n%s", err, rest)
 	}

@@ -64,6 +64,8 @@ func run(m *testing.M) int {
 type tab struct {
 	*testing.T
 	ctx context.Context
+	// host is that of the server of the test.
+	host string
 
 	mu sync.Mutex
 	// faults are errors of scripts and violations of the policy.
@@ -75,9 +77,20 @@ type tab struct {
 // errors of scripts, violations of the policy, and requests to other hosts than the one given.
 func newTab(t *testing.T, host string) *tab {
 	t.Helper()
-	p := &tab{T: t, hosts: map[string]bool{}}
+	return tabOf(t, chromium, host, chromedp.WithNewBrowserContext())
+}
+
+// another returns another tab with the profile of the tab.
+func (p *tab) another() *tab {
+	p.Helper()
+	return tabOf(p.T, p.ctx, p.host)
+}
+
+func tabOf(t *testing.T, parent context.Context, host string, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	p := &tab{T: t, host: host, hosts: map[string]bool{}}
 	var closeTab context.CancelFunc
-	p.ctx, closeTab = chromedp.NewContext(chromium, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.observe))
+	p.ctx, closeTab = chromedp.NewContext(parent, append(options, chromedp.WithListener(p.observe))...)
 	t.Cleanup(func() {
 		closeTab()
 		p.mu.Lock()

@@ -60,10 +60,13 @@ type Model struct {
 	started, now  time.Time
 	rows          []row
 	log           []logEntry
-	pods          int
-	filter        textinput.Model
-	paused        bool
-	stage         Stage
+	// note returns the text of the entry noted, or is nil.
+	note   func() string
+	noted  logEntry
+	pods   int
+	filter textinput.Model
+	paused bool
+	stage  Stage
 	// top is the index of the first visible line of the table.
 	top int
 }
@@ -87,9 +90,21 @@ func (m *Model) Warn(warnings []string) {
 	}
 }
 
-// Note adds an entry to the log that is not about a pod, and has no time.
-func (m *Model) Note(about, message string) {
-	m.add("", about, message)
+// Note adds an entry to the log that is not about a pod, and has no time. It adds another one
+// whenever message returns another value.
+func (m *Model) Note(about string, message func() string) {
+	m.note, m.noted = message, logEntry{pod: about}
+	m.takeNote()
+}
+
+func (m *Model) takeNote() {
+	if m.note == nil {
+		return
+	}
+	if message := m.note(); message != m.noted.text {
+		m.noted.text = message
+		m.add("", m.noted.pod, message)
+	}
 }
 
 // add adds an entry to the log, with safe text.
@@ -144,6 +159,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *Model) poll() {
 	changes, stage := m.run.Take()
 	m.stage = max(m.stage, stage)
+	m.takeNote()
 	for _, change := range changes {
 		if change.Kind == local.KindEvent || change.Kind == local.KindLog || isCrash(change) {
 			m.add(change.Time.Local().Format("15:04:05"), change.Pod, output.Describe(change))

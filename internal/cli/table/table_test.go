@@ -91,7 +91,7 @@ func TestScreenIsSafe(t *testing.T) {
 	run := &fakeRun{views: []local.PodView{game(texttest.Hostile, texttest.Hostile, texttest.Hostile+texttest.Invalid), broken}}
 	model := New(run, func() {})
 	model.Warn([]string{texttest.Hostile})
-	model.Note("Web page", texttest.Hostile)
+	model.Note("Web page", func() string { return texttest.Hostile })
 	run.changes = []local.Change{{Kind: local.KindLog, Pod: texttest.Hostile, Log: &local.LogLine{Text: texttest.Hostile}}}
 	model.poll()
 	model.width, model.height = 2000, 40

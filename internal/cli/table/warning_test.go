@@ -35,6 +35,23 @@ func TestWarningsAreInTheLog(t *testing.T) {
 	}
 }
 
+// The URL of the web page is shown when the run starts, and again when it changes.
+func TestNotesAreInTheLog(t *testing.T) {
+	m := New(crashes{}, func() {})
+	note := "first"
+	m.Note("Web page", func() string { return note })
+	m.poll()
+	note = "second"
+	m.poll()
+	m.poll()
+	screen := strings.Join(m.lines(), "\n")
+	for _, want := range []string{"Web page  first", "Web page  second"} {
+		if strings.Count(screen, want) != 1 {
+			t.Errorf("the screen does not have %q once:\n%s", want, screen)
+		}
+	}
+}
+
 func TestCrashesAreInTheLog(t *testing.T) {
 	for code, want := range map[int32]bool{0: false, 1: true} {
 		m := New(crashes{corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "address already in use"}}, func() {})

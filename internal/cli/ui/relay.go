@@ -63,7 +63,7 @@ func proxy(transport http.RoundTripper) http.Handler {
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", managerHost, managerHost
-			// The cookie is for the local server, and the token comes from the kubeconfig.
+			// Cookies are those of other local servers, and the token comes from the kubeconfig.
 			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
 		},

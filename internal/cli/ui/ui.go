@@ -32,7 +32,8 @@ import (
 const long = `Show markers, pods and their probes on a web page, which is updated live.
 
 The command serves the page on a loopback address and prints its URL. The URL contains a random
-key, so other users of the computer cannot open the page. The page only reads.
+key, so other users of the computer cannot open the page. The key opens the page once; all tabs of
+this browser then show it. The command prints another URL for another browser. The page only reads.
 
 By default (--mode auto), the page comes from the manager, through a port-forward, if the manager
 serves it and your kubeconfig has a token, which the command sends to the manager. Otherwise, or
@@ -169,7 +170,8 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (h
 	return h, h.Close, nil
 }
 
-// announce prints the URL. It is the only line on standard output, for scripts.
+// announce prints the URL, and another one each time the page was opened. The first is the only line
+// on standard output, for scripts.
 func (o *Options) announce(server *loopback.Server, namespace string) {
 	parameters := url.Values{}
 	shown := "all namespaces"
@@ -179,4 +181,7 @@ func (o *Options) announce(server *loopback.Server, namespace string) {
 	}
 	fmt.Fprintf(o.ErrOut, "The page shows %s. Stop with Ctrl-C. Open this URL in a browser:\n", shown)
 	fmt.Fprintln(o.Out, server.URL(parameters))
+	server.Opened = func() {
+		fmt.Fprintf(o.ErrOut, "The page was opened. For another browser, it has the URL %s\n", server.URL(parameters))
+	}
 }

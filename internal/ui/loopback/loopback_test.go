@@ -5,9 +5,9 @@ package loopback_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"testing"
@@ -29,7 +29,9 @@ func serve(t *testing.T) (server *loopback.Server, stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	closed := 0
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.String()) })
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "page "+r.URL.String()+r.Header.Get(loopback.SessionHeader))
+	})
 	go func() { done <- server.Serve(ctx, handler, func() { closed++ }) }()
 	stop = func() int {
 		cancel()
@@ -45,68 +47,138 @@ func serve(t *testing.T) (server *loopback.Server, stop func() int) {
 
 func newClient(t *testing.T) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Jar: jar}
+	return &http.Client{Transport: transport}
 }
 
-// answer is an answer that has been read.
-type answer struct {
-	status int
-	body   string
-	// cookie is the header Set-Cookie of the redirect to the answer.
-	cookie string
-}
-
-func get(t *testing.T, client *http.Client, address, host string) answer {
+// send sends a request with headers, and returns the status and the body of the answer.
+func send(t *testing.T, client *http.Client, method, address string, header map[string]string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Host = host
+	request.Host = header["Host"]
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	if cookies := response.Header.Values("Set-Cookie"); len(cookies) > 0 {
+		t.Errorf("%s: cookies %q, want none: browsers send them to all ports", address, cookies)
+	}
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := answer{status: response.StatusCode, body: string(body)}
-	if redirect := response.Request.Response; redirect != nil {
-		a.cookie = redirect.Header.Get("Set-Cookie")
-	}
-	return a
+	return response.StatusCode, string(text)
 }
 
-func TestKeyIsExchangedForACookie(t *testing.T) {
-	server, stop := serve(t)
-	client := newClient(t)
-	page := server.URL(url.Values{"namespace": {"ns"}})
-	base, _, _ := strings.Cut(page, "?")
+// parse returns the base of the URL that a command prints, its query, and its key.
+func parse(t *testing.T, printed string) (base, query, key string) {
+	t.Helper()
+	u, err := url.Parse(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragment, err := url.ParseQuery(u.Fragment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + u.Host, u.RawQuery, fragment.Get("key")
+}
 
-	if a := get(t, client, base, ""); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "the key is missing or wrong") {
-		t.Errorf("without the key: status %d, body %s", a.status, a.body)
+func TestKeyIsExchangedOnce(t *testing.T) {
+	server, stop := serve(t)
+	opened := 0
+	server.Opened = func() { opened++ }
+	client := newClient(t)
+	base, query, key := parse(t, server.URL(url.Values{"namespace": {"ns"}}))
+	if query != "namespace=ns" || len(key) < 26 {
+		t.Errorf("query %q and key %q", query, key)
 	}
-	if a := get(t, client, base+"?key=wrong", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("with a wrong key: status %d", a.status)
+	enter := func(key string) (status int, session string) {
+		status, body := send(t, client, http.MethodPost, base+loopback.EnterPath, map[string]string{loopback.KeyHeader: key})
+		var entry loopback.Entry
+		if err := json.Unmarshal([]byte(body), &entry); err != nil {
+			t.Errorf("body %q: %v", body, err)
+		}
+		return status, entry.Session
 	}
-	a := get(t, client, page, "")
-	if a.status != http.StatusOK || a.body != "page /?namespace=ns" || !strings.Contains(a.cookie, "; HttpOnly; SameSite=Strict") {
-		t.Errorf("with the key: status %d, body %q, cookie %q", a.status, a.body, a.cookie)
+
+	const path = "/api/v1/session?namespace=ns"
+	read := func(name, value string) (status int, body string) {
+		return send(t, client, http.MethodGet, base+path, map[string]string{name: value})
 	}
-	if a := get(t, client, base+"api/v1/session", ""); a.status != http.StatusOK || a.body != "page /api/v1/session" {
-		t.Errorf("with the cookie: status %d, body %q", a.status, a.body)
+	for _, wrong := range []string{"", "wrong"} {
+		if status, _ := enter(wrong); status != http.StatusUnauthorized {
+			t.Errorf("key %q: status %d, want 401", wrong, status)
+		}
+		if status, body := read(loopback.SessionHeader, wrong); status != http.StatusUnauthorized || !strings.Contains(body, "this browser has no session") {
+			t.Errorf("session %q: status %d, body %q, want 401", wrong, status, body)
+		}
+	}
+	status, session := enter(key)
+	if status != http.StatusOK || session == "" || opened != 1 {
+		t.Fatalf("status %d, session %q, opened %d times", status, session, opened)
+	}
+	if status, body := read(loopback.SessionHeader, session); status != http.StatusOK || body != "page "+path {
+		t.Errorf("with the session: status %d, body %q", status, body)
+	}
+	for name, value := range map[string]string{"Cookie": "session=" + session, "Authorization": "Bearer " + session, loopback.SessionHeader: key} {
+		if status, _ := read(name, value); status != http.StatusUnauthorized {
+			t.Errorf("%s: %s: status %d, want 401", name, value, status)
+		}
+	}
+	if status, _ := enter(key); status != http.StatusUnauthorized {
+		t.Errorf("the same key again: status %d, want 401", status)
+	}
+	if _, _, next := parse(t, server.URL(nil)); next == key {
+		t.Error("the URL has the same key again")
+	} else if status, again := enter(next); status != http.StatusOK || again != session || opened != 2 {
+		t.Errorf("the next key: status %d, session %q, opened %d times", status, again, opened)
 	}
 	client.CloseIdleConnections()
 	if closed := stop(); closed != 1 {
 		t.Errorf("closing was called %d times, want once", closed)
+	}
+}
+
+// The files of the page have no data. All other paths require the session.
+func TestFilesNeedNoSession(t *testing.T) {
+	server, _ := serve(t)
+	client := newClient(t)
+	base, _, _ := parse(t, server.URL(nil))
+	for path, want := range map[string]int{
+		"/": 200, "/?namespace=ns": 200, "/assets/main.js": 200,
+		"/api/v1/stream": 401, "//api/v1/stream": 401, "/assets/../api/v1/stream": 401, "/assets/%2e%2e/api/v1/stream": 401, "/assets/..%2fapi": 401,
+		"/%61pi/v1/stream": 401, "/assets": 401, "/other": 401, loopback.EnterPath: 401,
+	} {
+		if status, body := send(t, client, http.MethodGet, base+path, nil); status != want {
+			t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
+		}
+	}
+}
+
+// The session is not for a server to which the handler sends requests.
+func TestHandlerDoesNotReceiveTheSession(t *testing.T) {
+	server, _ := serve(t)
+	client := newClient(t)
+	base, _, key := parse(t, server.URL(nil))
+	_, body := send(t, client, http.MethodPost, base+loopback.EnterPath, map[string]string{loopback.KeyHeader: key})
+	var entry loopback.Entry
+	if err := json.Unmarshal([]byte(body), &entry); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/api/v1/session"} {
+		_, body := send(t, client, http.MethodGet, base+path, map[string]string{loopback.SessionHeader: entry.Session})
+		if body != "page "+path {
+			t.Errorf("%s: body %q", path, body)
+		}
 	}
 }
 
@@ -115,15 +187,15 @@ func TestHost(t *testing.T) {
 	server, _ := serve(t)
 	client := newClient(t)
 	address, _ := url.Parse(server.URL(nil))
+	address.Fragment = ""
 	port := address.Port()
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for host, want := range map[string]int{
-		"127.0.0.1:" + port: http.StatusSeeOther, "localhost:" + port: http.StatusSeeOther, "[::1]:" + port: http.StatusSeeOther,
+		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
 		"evil.example:" + port: http.StatusMisdirectedRequest, "127.0.0.1": http.StatusMisdirectedRequest, "127.0.0.1:1": http.StatusMisdirectedRequest,
 		"127.0.0.1.evil.example:" + port: http.StatusMisdirectedRequest, "10.0.0.1:" + port: http.StatusMisdirectedRequest,
 	} {
-		if a := get(t, client, address.String(), host); a.status != want {
-			t.Errorf("host %s: status %d, want %d: %s", host, a.status, want, a.body)
+		if status, body := send(t, client, http.MethodGet, address.String(), map[string]string{"Host": host}); status != want {
+			t.Errorf("host %s: status %d, want %d: %s", host, status, want, body)
 		}
 	}
 }

@@ -3,13 +3,14 @@
 
 // Package page contains the web page of Seamark: HTML, style sheets and JavaScript modules that
 // browsers run as they are, without a build step. The page shows what the HTTP API of package ui
-// returns, and nothing else: it loads nothing from other hosts and stores only the language and the
-// theme.
+// returns, and nothing else: it loads nothing from other hosts and stores only the language, the
+// theme, whether single keys are used, and the session with the server of a command.
 //
 // The modules of the page, by what they import:
 //
 //   - main assembles the page;
-//   - stream, store and location are the data: what the server sends, and what the URL selects;
+//   - session, stream, store and location are the data: what the server sends, and what the URL
+//     selects;
 //   - filter, summary, groups and phases are pure functions and classes, without the document;
 //   - grid, cells, problems, markers, toolbar, panel, timeline, header and help draw the parts of
 //     the page with the functions of dom;

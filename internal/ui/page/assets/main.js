@@ -13,6 +13,7 @@ import { Markers } from './markers.js';
 import { addMoves } from './moves.js';
 import { Panel } from './panel.js';
 import { Problems } from './problems.js';
+import { enter, onSession, request } from './session.js';
 import { Settings } from './settings.js';
 import { Store } from './store.js';
 import { Stream, reasonOf } from './stream.js';
@@ -65,6 +66,8 @@ class Page {
     this.#translate();
     if (this.selection.pod) this.#openPanel();
     this.frames.request();
+    await enter();
+    onSession(() => this.#open());
     await this.#readSession();
     if (!this.selection.namespace && this.#session?.namespace) {
       this.selection.namespace = this.#session.namespace;
@@ -139,7 +142,7 @@ class Page {
   async #readSession() {
     try {
       const { namespace } = this.selection;
-      const response = await fetch(`api/v1/session${namespace ? `?${new URLSearchParams({ namespace })}` : ''}`, { cache: 'no-store' });
+      const response = await request(`api/v1/session${namespace ? `?${new URLSearchParams({ namespace })}` : ''}`);
       if (!response.ok) throw new Error(await reasonOf(response));
       this.#session = await response.json();
       this.header.drawSession(this.#session);

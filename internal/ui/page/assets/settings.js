@@ -25,7 +25,12 @@ export class Settings {
   }
 }
 
-function read(key) {
+/**
+ * Returns what the browser stores.
+ * @param {string} key
+ * @returns {string|null} null if it stores nothing
+ */
+export function read(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -33,10 +38,15 @@ function read(key) {
   }
 }
 
-function write(key, value) {
+/**
+ * Makes the browser store a value.
+ * @param {string} key
+ * @param {string} value
+ */
+export function write(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // The browser stores nothing: the choice holds until the page is closed.
+    // The browser stores nothing: the value holds until the page is closed.
   }
 }

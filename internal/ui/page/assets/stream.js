@@ -1,6 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { request } from './session.js';
+
 /** The first and the longest wait before the page connects again, in milliseconds. */
 const firstWait = 1000;
 const longestWait = 30000;
@@ -98,7 +100,7 @@ export class Stream {
     let refused = '';
     let reason = '';
     try {
-      const response = await fetch(this.#url, { signal: abort.signal, cache: 'no-store', headers: { Accept: 'text/event-stream' } });
+      const response = await request(this.#url, { signal: abort.signal });
       if (response.ok) reason = await this.#read(response, abort);
       else if (response.status === 401 || response.status === 403) refused = await reasonOf(response);
       else reason = await reasonOf(response);

@@ -3,6 +3,7 @@
 
 import { element, setText, svg } from './dom.js';
 import { heights, latest, parts, phasesOf } from './phases.js';
+import { request } from './session.js';
 import { reasonOf } from './stream.js';
 
 const ranges = ['15m', '1h', '6h'];
@@ -73,7 +74,7 @@ export class Timeline {
     this.#abort = abort;
     const query = new URLSearchParams({ namespace: this.pod.namespace, pod: this.pod.name, since: this.#range });
     try {
-      const response = await fetch(`api/v1/timeline?${query}`, { signal: abort.signal, cache: 'no-store' });
+      const response = await request(`api/v1/timeline?${query}`, { signal: abort.signal });
       if (!response.ok) throw new Error(await reasonOf(response));
       this.#data = await response.json();
       this.#draw();
