@@ -41,9 +41,8 @@ type containerDifference struct {
 }
 
 // Between returns what differs between the pods that Kubernetes makes of the templates: values that
-// only one of them spells out, and that are the default, are no difference. Neither is the pull policy
-// that follows from the tag of a new image, if the new template sets none: a pod that is updated in
-// place keeps its policy.
+// only one of them spells out, and that are the default, are no difference. Neither is a pull policy that
+// is a default, if the new template sets none: a pod that is updated in place keeps its policy.
 func Between(from, to *corev1.PodTemplateSpec) *Difference {
 	d := &Difference{
 		labels:      difference(from.Labels, to.Labels),
@@ -60,7 +59,7 @@ func Between(from, to *corev1.PodTemplateSpec) *Difference {
 			d.why = fmt.Sprintf("container %s is not at the same place", wanted.Name)
 			return d
 		}
-		if to.Spec.Containers[i].ImagePullPolicy == "" && old.ImagePullPolicy == template.PullPolicy(old.Image) {
+		if template.KeepsPullPolicy(&from.Spec.Containers[i], &to.Spec.Containers[i]) {
 			old.ImagePullPolicy = wanted.ImagePullPolicy
 		}
 		d.containers = append(d.containers, containerDifference{

@@ -249,6 +249,11 @@ func TestDecide(t *testing.T) {
 			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "main:latest" },
 			want: inplace.Change{Images: map[string]string{"main": "main:latest"}},
 		},
+		"pull policy that OpenKruise's webhook has set": {
+			from: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways },
+			to:   func(p *corev1.PodTemplateSpec) { *p = *template("main:2") },
+			want: inplace.Change{Images: map[string]string{"main": "main:2"}},
+		},
 		"pull policy": {
 			to: func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "main:2", corev1.PullAlways

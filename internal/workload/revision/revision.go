@@ -18,6 +18,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,7 +74,7 @@ func (e *Encoder) encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	if e == nil {
 		return encode(template)
 	}
-	if e.template == nil || !podtemplate.Equal(e.template, template) {
+	if e.template == nil || !equality.Semantic.DeepEqual(e.template, template) {
 		content, err := encode(template)
 		if err != nil {
 			return nil, err
@@ -154,17 +155,18 @@ func (e *Encoder) found(rev *appsv1.ControllerRevision) {
 	}
 }
 
-// Equal reports whether the revisions record the same template, with or without defaults.
-func Equal(a, b *appsv1.ControllerRevision) bool {
-	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
+// Equal reports whether a revision that exists records the template of the wanted one, with or without
+// defaults.
+func Equal(existing, wanted *appsv1.ControllerRevision) bool {
+	if bytes.Equal(existing.Data.Raw, wanted.Data.Raw) {
 		return true
 	}
-	left, err := Template(a)
+	recorded, err := Template(existing)
 	if err != nil {
 		return false
 	}
-	right, err := Template(b)
-	return err == nil && podtemplate.Equal(left, right)
+	template, err := Template(wanted)
+	return err == nil && podtemplate.Records(recorded, template)
 }
 
 // build returns the revision of the owner's template, with a number.

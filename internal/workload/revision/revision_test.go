@@ -206,9 +206,16 @@ func names(revisions []*appsv1.ControllerRevision) []string {
 func TestDefaultsMakeNoRevision(t *testing.T) {
 	short := template("a:1")
 	whole := podtemplate.WithDefaults(short)
-	for name, test := range map[string]struct{ first, second *corev1.PodTemplateSpec }{
-		"a client removes the defaults": {whole, short},
-		"a client adds the defaults":    {short, whole},
+	always := whole.DeepCopy()
+	always.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+	for name, test := range map[string]struct {
+		first, second *corev1.PodTemplateSpec
+		// other is a pull policy that makes a revision.
+		other corev1.PullPolicy
+	}{
+		"a client removes the defaults": {whole, short, corev1.PullNever},
+		"a client removes OpenKruise's": {always, short, corev1.PullIfNotPresent},
+		"a client adds the defaults":    {short, whole, corev1.PullAlways},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := owner(test.first)
@@ -223,9 +230,13 @@ func TestDefaultsMakeNoRevision(t *testing.T) {
 						t.Errorf("got %v, want the revision unchanged", result)
 					}
 				}
-				again.Template = template("a:2")
-				if result := plan(t, again, revisions, 10, nil); result.Create == nil {
-					t.Error("a new image makes no revision")
+				image, policy := template("a:2"), template("a:1")
+				policy.Spec.Containers[0].ImagePullPolicy = test.other
+				for what, changed := range map[string]*corev1.PodTemplateSpec{"image": image, "pull policy": policy} {
+					again.Template = changed
+					if result := plan(t, again, revisions, 10, nil); result.Create == nil {
+						t.Errorf("a new %s makes no revision", what)
+					}
 				}
 			}
 		})

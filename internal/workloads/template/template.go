@@ -18,9 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Equal reports whether Kubernetes makes equal pods of both templates.
-func Equal(a, b *corev1.PodTemplateSpec) bool {
-	return equality.Semantic.DeepEqual(a, b) || equality.Semantic.DeepEqual(WithDefaults(a), WithDefaults(b))
+// Records reports whether the recorded template is the wanted one, written with other defaults: pods of
+// the recorded template are up to date.
+func Records(recorded, wanted *corev1.PodTemplateSpec) bool {
+	if equality.Semantic.DeepEqual(recorded, wanted) {
+		return true
+	}
+	before, after := WithDefaults(recorded), WithDefaults(wanted)
+	for i := range min(len(recorded.Spec.Containers), len(wanted.Spec.Containers)) {
+		if KeepsPullPolicy(&recorded.Spec.Containers[i], &wanted.Spec.Containers[i]) {
+			after.Spec.Containers[i].ImagePullPolicy = before.Spec.Containers[i].ImagePullPolicy
+		}
+	}
+	return equality.Semantic.DeepEqual(before, after)
+}
+
+// KeepsPullPolicy reports whether a pod of the old container keeps its pull policy when it becomes one
+// of the wanted container: this sets none, and the policy of the old one is a default, either that of
+// Kubernetes for its image, or Always, which OpenKruise's webhook sets for every image.
+func KeepsPullPolicy(old, wanted *corev1.Container) bool {
+	return wanted.ImagePullPolicy == "" &&
+		(old.ImagePullPolicy == "" || old.ImagePullPolicy == corev1.PullAlways || old.ImagePullPolicy == pullPolicy(old.Image))
 }
 
 // WithDefaults returns a copy of the template with the values that the API server sets in a pod that
@@ -58,7 +76,7 @@ func WithDefaults(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 
 // container sets the defaults of a container.
 func container(c *corev1.Container, hostNetwork bool) {
-	fill(&c.ImagePullPolicy, PullPolicy(c.Image))
+	fill(&c.ImagePullPolicy, pullPolicy(c.Image))
 	fill(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	fill(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
@@ -92,9 +110,9 @@ func container(c *corev1.Container, hostNetwork bool) {
 	}
 }
 
-// PullPolicy returns the policy of a container with the image that sets none: Always for the tag
+// pullPolicy returns the policy of a container with the image that sets none: Always for the tag
 // latest, also if the image names neither a tag nor a digest.
-func PullPolicy(image string) corev1.PullPolicy {
+func pullPolicy(image string) corev1.PullPolicy {
 	name, _, digested := strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
 	if tag == "latest" || !tagged && !digested && name != "" {

@@ -17,7 +17,7 @@ func volume(v *corev1.VolumeSource) {
 	case v.HostPath != nil:
 		point(&v.HostPath.Type, corev1.HostPathUnset)
 	case v.Image != nil:
-		fill(&v.Image.PullPolicy, PullPolicy(v.Image.Reference))
+		fill(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
 	case v.Secret != nil:
 		point(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	case v.ConfigMap != nil:
