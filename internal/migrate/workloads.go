@@ -28,8 +28,6 @@ func instead(path string) string {
 	switch {
 	case strings.HasPrefix(path, "spec.lifecycle.preNormal"):
 		return "use a readiness gate that a marker sets"
-	case path == "spec.progressDeadlineSeconds":
-		return "remove it, and use an alert on updatedReadyReplicas"
 	case strings.HasPrefix(path, "spec.volumeClaimUpdateStrategy"):
 		return "set the type to OnDelete, and change the claims yourself"
 	case path == "spec.scaleStrategy.excludePreparingDelete":

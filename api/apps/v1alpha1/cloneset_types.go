@@ -72,6 +72,8 @@ type CloneSetList struct {
 }
 
 // CloneSetSpec is the desired state of a CloneSet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds == 2147483647 || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",fieldPath=".progressDeadlineSeconds",message="must be greater than minReadySeconds"
 type CloneSetSpec struct {
 	// replicas is the desired number of pods, 0 to 262144, which is more than a cluster can run.
 	// +optional
@@ -131,6 +133,15 @@ type CloneSetSpec struct {
 	// of pods.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+
+	// progressDeadlineSeconds is the time in seconds within which all pods must be updated and available
+	// after a change, greater than minReadySeconds. After it, the condition Progressing is False. While
+	// the update is paused, or no pod more may be updated because of partition, the time does not count.
+	// If it is not set, or 2147483647, the set does not have the condition.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // CloneSetScaleStrategy defines how pods are created and deleted.
@@ -292,7 +303,7 @@ type CloneSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
 	// conditions are FailedScale and FailedUpdate, which are True while pods cannot be created, deleted
-	// or updated.
+	// or updated, and, with progressDeadlineSeconds, Progressing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -316,6 +327,26 @@ const (
 	CloneSetConditionFailedScale CloneSetConditionType = "FailedScale"
 	// CloneSetConditionFailedUpdate is True while pods cannot be updated.
 	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
+	// CloneSetConditionTypeProgressing is False when progressDeadlineSeconds have passed since the
+	// beginning of an update or of a change of replicas, and True otherwise.
+	CloneSetConditionTypeProgressing CloneSetConditionType = "Progressing"
+)
+
+// CloneSetConditionReason is the reason of the condition Progressing.
+type CloneSetConditionReason string
+
+const (
+	// CloneSetProgressUpdated is the reason while pods are missing, not updated or not available.
+	CloneSetProgressUpdated CloneSetConditionReason = "CloneSetUpdated"
+	// CloneSetProgressDeadlineExceeded is the reason when this has taken progressDeadlineSeconds.
+	CloneSetProgressDeadlineExceeded CloneSetConditionReason = "ProgressDeadlineExceeded"
+	// CloneSetProgressPaused is the reason while the update is paused.
+	CloneSetProgressPaused CloneSetConditionReason = "CloneSetPaused"
+	// CloneSetProgressPartitionAvailable is the reason when as many updated pods as the partition permits
+	// are available.
+	CloneSetProgressPartitionAvailable CloneSetConditionReason = "ProgressPartitionAvailable"
+	// CloneSetAvailable is the reason when all pods are updated and available.
+	CloneSetAvailable CloneSetConditionReason = "CloneSetAvailable"
 )
 
 // CloneSetCondition is a condition of a CloneSet.
@@ -327,6 +358,11 @@ type CloneSetCondition struct {
 	// status is True, False or Unknown.
 	// +required
 	Status corev1.ConditionStatus `json:"status"`
+
+	// lastUpdateTime is the time of the last change of the condition. That of Progressing is also the
+	// beginning of the time that progressDeadlineSeconds bounds.
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
 
 	// lastTransitionTime is the time of the last change of the status.
 	// +optional

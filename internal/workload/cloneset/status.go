@@ -52,6 +52,7 @@ func (p *planner) status() {
 		s.ExpectedUpdatedReplicas = clamp(p.replicas)
 	}
 	p.conditions(s)
+	p.progress(s)
 }
 
 func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
@@ -105,7 +106,7 @@ func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 	message, next := workload.Overdue(p.reserving(), p.Now)
 	p.after(next)
 	set(s, workload.DeletionOverdue, workload.StillTerminating, message, p.Now)
-	if message != "" && !isTrue(&p.Set.Status, workload.DeletionOverdue) {
+	if c := find(&p.Set.Status, workload.DeletionOverdue); message != "" && (c == nil || c.Status != corev1.ConditionTrue) {
 		p.out.StatusEvents = append(p.out.StatusEvents, workload.Event{
 			Type: corev1.EventTypeWarning, Reason: workload.DeletionOverdue, Sentence: message,
 		})
@@ -117,13 +118,6 @@ func (p *planner) conditions(s *v1alpha1.CloneSetStatus) {
 			"The set releases a pod when its label changes.", workload.List(keys))
 	}
 	set(s, workload.SelectorMarked, reasonMarked, message, p.Now)
-}
-
-// isTrue reports whether the condition is True.
-func isTrue(status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType) bool {
-	return slices.ContainsFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
-		return c.Type == kind && c.Status == corev1.ConditionTrue
-	})
 }
 
 // Unplanned returns the status of a set for which Plan returned the error: FailedScale is True, because
@@ -154,30 +148,45 @@ func first(failures []workload.Failure, update bool) string {
 }
 
 // set sets the condition to True with the reason and the message. If there is no message, it sets the
-// condition to False if it was True for this reason. The transition time is that of the last change
-// of the status of the condition.
+// condition to False if it was True for this reason.
 func set(
 	status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType, reason, message string, now time.Time,
 ) {
-	wanted := v1alpha1.CloneSetCondition{
-		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-		LastTransitionTime: metav1.NewTime(now),
-	}
-	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == kind })
+	wanted := v1alpha1.CloneSetCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 	if message == "" {
-		if i < 0 || status.Conditions[i].Status != corev1.ConditionTrue || status.Conditions[i].Reason != reason {
+		c := find(status, kind)
+		if c == nil || c.Status != corev1.ConditionTrue || c.Reason != reason {
 			return
 		}
 		wanted.Status, wanted.Reason = corev1.ConditionFalse, reasonRecovered
 	}
+	put(status, wanted, now)
+}
+
+// find returns the condition, nil if there is none.
+func find(status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType) *v1alpha1.CloneSetCondition {
+	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == kind })
 	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
+}
+
+// put sets the condition. Its times are those of the last change of its status, and of the last change
+// of any other field.
+func put(status *v1alpha1.CloneSetStatus, wanted v1alpha1.CloneSetCondition, now time.Time) {
+	wanted.LastUpdateTime, wanted.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	old := find(status, wanted.Type)
+	switch {
+	case old == nil:
 		status.Conditions = append(status.Conditions, wanted)
 		return
+	case old.Status == wanted.Status && old.Reason == wanted.Reason && old.Message == wanted.Message:
+		return
+	case old.Status == wanted.Status:
+		wanted.LastTransitionTime = old.LastTransitionTime
 	}
-	if status.Conditions[i].Status == wanted.Status {
-		wanted.LastTransitionTime = status.Conditions[i].LastTransitionTime
-	}
-	status.Conditions[i] = wanted
+	*old = wanted
 }
 
 // events adds one event per kind of write, however many pods it concerns.
@@ -199,16 +208,10 @@ func (p *planner) events() {
 			p.out.Events = append(p.out.Events, e)
 		}
 	}
-	if p.stuck != "" && !conditionHas(&p.Set.Status, v1alpha1.CloneSetConditionFailedUpdate, p.stuck) {
+	c := find(&p.Set.Status, v1alpha1.CloneSetConditionFailedUpdate)
+	if p.stuck != "" && (c == nil || c.Status != corev1.ConditionTrue || c.Message != p.stuck) {
 		p.out.Events = append(p.out.Events, workload.Event{
 			Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: p.stuck,
 		})
 	}
-}
-
-// conditionHas reports whether the condition is True with the message.
-func conditionHas(status *v1alpha1.CloneSetStatus, kind v1alpha1.CloneSetConditionType, message string) bool {
-	return slices.ContainsFunc(status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
-		return c.Type == kind && c.Status == corev1.ConditionTrue && c.Message == message
-	})
 }

@@ -114,7 +114,7 @@ func TestUnplannedSetIsReported(t *testing.T) {
 	status := Unplanned(f.set, err, now())
 	want := []v1alpha1.CloneSetCondition{{
 		Type: "FailedScale", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
-		LastTransitionTime: metav1.NewTime(now()),
+		LastTransitionTime: metav1.NewTime(now()), LastUpdateTime: metav1.NewTime(now()),
 	}}
 	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != f.set.Status.ObservedGeneration {
 		t.Errorf("observed generation %d; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
@@ -132,10 +132,13 @@ func TestFailed(t *testing.T) {
 		kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
 	) v1alpha1.CloneSetCondition {
 		return v1alpha1.CloneSetCondition{
-			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at,
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at, LastUpdateTime: metav1.NewTime(now()),
 		}
 	}
 	failing := condition(v1alpha1.CloneSetConditionFailedScale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)
+	failing.LastUpdateTime = since
+	refused := condition(v1alpha1.CloneSetConditionFailedUpdate, corev1.ConditionTrue, reasonInPlace, "x", since)
+	refused.LastUpdateTime = since
 	scale, update := v1alpha1.CloneSetConditionFailedScale, v1alpha1.CloneSetConditionFailedUpdate
 	for name, test := range map[string]struct {
 		before   []v1alpha1.CloneSetCondition
@@ -169,8 +172,7 @@ func TestFailed(t *testing.T) {
 			},
 		},
 		"a refused update stays": {
-			before: []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
-			want:   []v1alpha1.CloneSetCondition{condition(update, corev1.ConditionTrue, reasonInPlace, "x", since)},
+			before: []v1alpha1.CloneSetCondition{refused}, want: []v1alpha1.CloneSetCondition{refused},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +232,7 @@ func TestOverdueDeletionIsReported(t *testing.T) {
 	const message = "Pods are still terminating 5 minutes after their grace period, and new pods wait for their names or claims: " +
 		"web-b. If their node is lost, delete its Node object or add the taint node.kubernetes.io/out-of-service."
 	want := []v1alpha1.CloneSetCondition{{
-		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0),
+		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0), LastUpdateTime: ago(0),
 	}}
 	if diff := cmp.Diff(want, out.Status.Conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

@@ -51,6 +51,7 @@ spec:
     inPlaceUpdateStrategy: {gracePeriodSeconds: 10}
   revisionHistoryLimit: 5
   minReadySeconds: 5
+  progressDeadlineSeconds: 600
   lifecycle:
     preDelete: {labelsHandler: {game.io/match: "true"}, finalizersHandler: [game.io/match], markPodNotReady: true}
     inPlaceUpdate: {finalizersHandler: [game.io/match]}

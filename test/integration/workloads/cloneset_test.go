@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -136,6 +137,48 @@ func TestPreparingDelete(t *testing.T) {
 			w.awaitGone(set, a, 3)
 		})
 	}
+}
+
+// progressing waits until the condition Progressing of the set has the reason.
+func (w *world) progressing(set *v1alpha1.CloneSet, reason v1alpha1.CloneSetConditionReason) v1alpha1.CloneSetCondition {
+	w.Helper()
+	var found v1alpha1.CloneSetCondition
+	w.await("Progressing is "+string(reason), set, func(map[string]*corev1.Pod) string {
+		for _, c := range set.Status.Conditions {
+			if found = c; c.Type == v1alpha1.CloneSetConditionTypeProgressing && c.Reason == string(reason) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("conditions %+v", set.Status.Conditions)
+	})
+	return found
+}
+
+// TestProgressDeadline has a template whose pods do not become ready, and then another one.
+func TestProgressDeadline(t *testing.T) {
+	w := newWorld(t)
+	set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) {
+		set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/never"}}
+		set.Spec.ProgressDeadlineSeconds = new(int32(2))
+	})
+	begun := w.progressing(set, v1alpha1.CloneSetProgressUpdated)
+	late := w.progressing(set, v1alpha1.CloneSetProgressDeadlineExceeded)
+	if late.Status != corev1.ConditionFalse || late.LastUpdateTime.Sub(begun.LastUpdateTime.Time) < 2*time.Second ||
+		late.Message != "CloneSet revision "+set.Status.UpdateRevision+" has timed out progressing" {
+		t.Errorf("condition %+v, want False at least 2 s after %s", late, begun.LastUpdateTime)
+	}
+	w.patch(set, `{"spec":{"template":{"spec":{"readinessGates":null}}}}`)
+	w.settled(set, 2, "image:1")
+	if c := w.progressing(set, v1alpha1.CloneSetAvailable); c.Status != corev1.ConditionTrue || c.LastUpdateTime.Before(&late.LastUpdateTime) {
+		t.Errorf("condition %+v, want True since %s or later", c, late.LastUpdateTime)
+	}
+	w.patch(set, `{"spec":{"progressDeadlineSeconds":null}}`)
+	w.await("there is no condition", set, func(map[string]*corev1.Pod) string {
+		if len(set.Status.Conditions) > 0 {
+			return fmt.Sprintf("conditions %+v", set.Status.Conditions)
+		}
+		return ""
+	})
 }
 
 func TestInPlaceUpdateKeepsPods(t *testing.T) {

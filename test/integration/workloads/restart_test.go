@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -25,7 +26,10 @@ func TestRestartWritesNothing(t *testing.T) {
 	const sets, replicas = 25, 10
 	var all []client.Object
 	for i := range sets {
-		all = append(all, w.cloneSet(fmt.Sprint("clones-", i), replicas), w.statefulSet(fmt.Sprint("stateful-", i), replicas, parallel))
+		clones := w.cloneSet(fmt.Sprint("clones-", i), replicas, func(set *v1alpha1.CloneSet) {
+			set.Spec.ProgressDeadlineSeconds = new(int32(600))
+		})
+		all = append(all, clones, w.statefulSet(fmt.Sprint("stateful-", i), replicas, parallel))
 	}
 	for _, set := range all {
 		w.settled(set, replicas, "image:1")
