@@ -160,14 +160,14 @@ kind: StatefulSet
 metadata: {namespace: game, name: s}
 spec:
   serviceName: s
-  lifecycle: {preNormal: {finalizersHandler: [a/b]}}
+  replicas: -1
   selector: {matchLabels: {app: s}}
   template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
 `
-	want := `blocks   StatefulSet game/s  spec.lifecycle.preNormal
-         OpenKruise: implements it
-         Seamark:    does not implement it
-         action:     use a readiness gate that a marker sets
+	want := `blocks   StatefulSet game/s  spec.replicas
+         OpenKruise: accepts it
+         Seamark:    refuses it: Invalid value: -1: spec.replicas in body should be greater than or equal to 0
+         action:     correct the field
 changes  PodProbeMarker game/m  spec.probes[0].probe
          OpenKruise: runs unset failureThreshold: 1
          Seamark:    runs unset failureThreshold: 3

@@ -204,7 +204,6 @@ kind: CloneSet
 metadata: {namespace: game, name: c, uid: u}
 spec:
   replicas: 1
-  lifecycle: {preNormal: {finalizersHandler: [a/b]}}
   selector: {matchLabels: {idle: "true"}}
   template: {metadata: {labels: {idle: "true"}}, spec: {containers: [{name: c, image: i}]}}
 status: {replicas: 1, other: 2}

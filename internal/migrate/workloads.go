@@ -26,8 +26,6 @@ type workloadKind struct {
 // for other fields.
 func instead(path string) string {
 	switch {
-	case strings.HasPrefix(path, "spec.lifecycle.preNormal"):
-		return "use a readiness gate that a marker sets"
 	case strings.HasPrefix(path, "spec.volumeClaimUpdateStrategy"):
 		return "set the type to OnDelete, and change the claims yourself"
 	case path == "spec.scaleStrategy.excludePreparingDelete":

@@ -26,6 +26,9 @@ const (
 type LifecycleStateType string
 
 const (
+	// LifecycleStatePreparingNormal is the state of a new pod that the hook preNormal holds. The pod does
+	// not count as available.
+	LifecycleStatePreparingNormal LifecycleStateType = "PreparingNormal"
 	// LifecycleStateNormal is the state of a pod that is neither updated in place nor deleted.
 	LifecycleStateNormal LifecycleStateType = "Normal"
 	// LifecycleStatePreparingUpdate is the state of a pod that the hook inPlaceUpdate holds before
@@ -42,7 +45,7 @@ const (
 )
 
 // Lifecycle contains the hooks with which other programs delay the deletion and the in-place update
-// of pods.
+// of pods, and until which new pods do not count as available.
 type Lifecycle struct {
 	// preDelete holds pods before they are deleted: while a pod has any handler of the hook, it stays
 	// in the state PreparingDelete. The program that handles the hook removes the handlers.
@@ -54,17 +57,23 @@ type Lifecycle struct {
 	// Updated until it has all handlers again.
 	// +optional
 	InPlaceUpdate *LifecycleHook `json:"inPlaceUpdate,omitempty"`
+
+	// preNormal holds new pods: a pod stays in the state PreparingNormal, in which it does not count as
+	// available, until it has all handlers of the hook. The program that handles the hook adds the
+	// handlers. markPodNotReady has no effect.
+	// +optional
+	PreNormal *LifecycleHook `json:"preNormal,omitempty"`
 }
 
 // LifecycleHook contains the handlers of a hook. It must contain at least one handler.
 type LifecycleHook struct {
-	// labelsHandler are labels, at most 16. The hook holds a pod that has any of them with the same
+	// labelsHandler are labels, at most 16. A pod has such a handler if it has the label with the same
 	// value.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
 
-	// finalizersHandler are finalizers, at most 16. The hook holds a pod that has any of them.
+	// finalizersHandler are finalizers, at most 16.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16

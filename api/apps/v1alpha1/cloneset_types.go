@@ -130,7 +130,7 @@ type CloneSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// lifecycle contains the hooks with which other programs delay the deletion and the in-place update
-	// of pods.
+	// of pods, and until which new pods do not count as available.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
@@ -267,7 +267,8 @@ type CloneSetStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// availableReplicas is the number of pods that have been ready for minReadySeconds.
+	// availableReplicas is the number of pods that have been ready for minReadySeconds and are in the
+	// state Normal.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
 
@@ -280,7 +281,7 @@ type CloneSetStatus struct {
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
 
 	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
-	// minReadySeconds.
+	// minReadySeconds and are in the state Normal.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
 

@@ -58,6 +58,8 @@ func (p *planner) next(m *member) pub.LifecycleStateType {
 	switch m.state {
 	case pub.LifecycleStateNormal, pub.LifecycleStatePreparingDelete:
 		return m.state
+	case pub.LifecycleStatePreparingNormal:
+		return lifecycle.Begin(p.Set.Spec.Lifecycle, m.pod)
 	case pub.LifecycleStatePreparingUpdate:
 		if m.updated { // The template was rolled back before the hook released the pod.
 			return lifecycle.AfterUpdate(p.Set.Spec.Lifecycle, m.pod)

@@ -68,18 +68,20 @@ func (p *planner) scaleOut(surge int) ([]*corev1.Pod, error) {
 func (p *planner) newPod(
 	rev *appsv1.ControllerRevision, template *corev1.PodTemplateSpec, serial int64, id string,
 ) *corev1.Pod {
-	stateLabels, stateAnnotations := lifecycle.Labels(pub.LifecycleStateNormal, p.Now)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       p.Set.Namespace,
 			Name:            p.Set.Name + "-" + id,
-			Labels:          union(template.Labels, stateLabels, revisionLabels(rev.Name)),
-			Annotations:     union(template.Annotations, stateAnnotations),
+			Labels:          union(template.Labels, revisionLabels(rev.Name)),
+			Annotations:     union(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.Set, Kind())},
 		},
 		Spec: *template.Spec.DeepCopy(),
 	}
+	labels, annotations := lifecycle.Labels(lifecycle.Begin(p.Set.Spec.Lifecycle, pod), p.Now)
+	maps.Copy(pod.Labels, labels)
+	maps.Copy(pod.Annotations, annotations)
 	pod.Labels[v1alpha1.CloneSetInstanceID] = id
 	pod.Annotations[v1alpha1.PodSerialAnnotationKey] = strconv.FormatInt(serial, 10)
 	switch p.Set.Spec.UpdateStrategy.Type {

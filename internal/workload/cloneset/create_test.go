@@ -75,6 +75,15 @@ func TestNewPodIsComplete(t *testing.T) {
 	}
 }
 
+func TestNewPodWaitsForTheHandlerOfPreNormal(t *testing.T) {
+	for value, want := range map[string]string{"": "PreparingNormal", "on": "Normal"} {
+		pod := newFixture(t, 1, preNormal, func(set *v1alpha1.CloneSet) { set.Spec.Template.Labels[match] = value }).plan(t).Creates[0]
+		if got := pod.Labels[pub.LifecycleStateKey]; got != want {
+			t.Errorf("a new pod whose handler is %q is in state %s, want %s", value, got, want)
+		}
+	}
+}
+
 func TestRecreatedPodsNeedNoReadinessGate(t *testing.T) {
 	if pod := newFixture(t, 1).plan(t).Creates[0]; len(pod.Spec.ReadinessGates) != 0 {
 		t.Errorf("readiness gates %v, want none: each needs one more write per pod", pod.Spec.ReadinessGates)

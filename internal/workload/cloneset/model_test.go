@@ -149,7 +149,7 @@ func modelConfig(seed uint64) model.Config {
 		}
 		return &pub.LifecycleHook{LabelsHandler: map[string]string{modelHook: "true"}, MarkPodNotReady: r.IntN(2) == 0}
 	}
-	hooks := &pub.Lifecycle{PreDelete: hook(r.IntN(3) > 0), InPlaceUpdate: hook(r.IntN(3) > 0)}
+	hooks := &pub.Lifecycle{PreDelete: hook(r.IntN(3) > 0), InPlaceUpdate: hook(r.IntN(3) > 0), PreNormal: hook(r.IntN(2) > 0)}
 	config := model.Config{
 		Planner: modelPlanner{marked: r.IntN(2) == 0},
 		New: func(*rand.Rand) model.Object {
@@ -164,11 +164,12 @@ func modelConfig(seed uint64) model.Config {
 			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
 			model.ServingWrites(minimum, voluntary), model.InBatches,
 			noExtraPods,
+			preNormalHolds,
 		},
 		Steps: []func(*model.State, *model.Step) error{model.ServingSteps(minimum, voluntary)},
 		Rest:  atRest,
 	}
-	if hooks.PreDelete != nil || hooks.InPlaceUpdate != nil {
+	if hooks.PreDelete != nil || hooks.InPlaceUpdate != nil || hooks.PreNormal != nil {
 		config.HookLabel = modelHook
 	}
 	return config
@@ -211,6 +212,22 @@ func noExtraPods(before, after *model.State, w model.Write) error {
 	}
 	if n > most {
 		return fmt.Errorf("creates pod %d, want at most %d", n, most)
+	}
+	return nil
+}
+
+// preNormalHolds checks that a new pod does not become Normal without the handler of the hook.
+func preNormalHolds(before, after *model.State, w model.Write) error {
+	hooks := asSet(after.Set).Spec.Lifecycle
+	if !w.Controller() || w.Kind != model.Pods || hooks.PreNormal == nil {
+		return nil
+	}
+	for _, pod := range after.Pods {
+		i := slices.IndexFunc(before.Pods, func(old *corev1.Pod) bool { return old.UID == pod.UID })
+		isNew := i < 0 || lifecycle.State(before.Pods[i]) == pub.LifecycleStatePreparingNormal
+		if isNew && lifecycle.State(pod) == pub.LifecycleStateNormal && pod.Labels[modelHook] != "true" {
+			return fmt.Errorf("pod %s becomes Normal without the handler of preNormal", pod.Name)
+		}
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
 		m.named = true
 	}
-	waits := m.state == pub.LifecycleStateNormal ||
+	waits := m.state == pub.LifecycleStateNormal || m.state == pub.LifecycleStatePreparingNormal ||
 		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.inPlaceUpdate(), pod)
 	c := workload.Condition(pod, pub.InPlaceUpdateReady)
 	m.interrupted = !m.updated && waits && c != nil && c.Status == corev1.ConditionFalse

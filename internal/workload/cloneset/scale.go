@@ -32,7 +32,7 @@ const (
 	ReasonUpdate = "Update"
 )
 
-// revert returns pods from PreparingDelete to Normal if the set needs them again. Pods whose deletion
+// revert returns pods from PreparingDelete to the state of a new pod if the set needs them again. Pods whose deletion
 // is requested by name do not return. Those that are most valuable return first.
 func (p *planner) revert() {
 	need := p.replicas - p.count(func(m *member) bool { return !m.leaving() })
@@ -47,7 +47,7 @@ func (p *planner) revert() {
 		return btoi(lifecycle.Held(p.preDelete(), b.pod)) - btoi(lifecycle.Held(p.preDelete(), a.pod))
 	})
 	for _, m := range candidates[:min(need, len(candidates))] {
-		state := pub.LifecycleStateNormal
+		state := lifecycle.Begin(p.Set.Spec.Lifecycle, m.pod)
 		if inplace.InProgress(m.pod) {
 			state = pub.LifecycleStateUpdating
 		}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
@@ -67,6 +68,15 @@ func TestScale(t *testing.T) {
 		"creates as many as maxUnavailable permits": {
 			replicas: 5, change: scaleLimit(2), pods: func(f *fixture) { f.pod("a", notReady).pod("b") },
 			want: []string{"+new"},
+		},
+		"creates none while a pod lacks the handler of preNormal": {
+			replicas: 5, change: all(scaleLimit(1), preNormal), pods: func(f *fixture) {
+				f.pod("a").pod("b", inState(pub.LifecycleStatePreparingNormal))
+			},
+		},
+		"a pod that returns lacks the handler of preNormal": {
+			replicas: 1, change: preNormal, pods: func(f *fixture) { f.pod("a", preparing) },
+			want: []string{"~a PreparingNormal"},
 		},
 		"creates none while too many are unavailable": {
 			replicas: 5, change: scaleLimit(1), pods: func(f *fixture) { f.pod("a", notReady).pod("b", notReady) },

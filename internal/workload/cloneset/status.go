@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -61,6 +63,7 @@ func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
 	for _, m := range p.members {
 		ready := workload.Ready(m.pod)
 		available, _ := workload.Available(m.pod, p.minReady(), p.Now)
+		available = available && lifecycle.State(m.pod) == pub.LifecycleStateNormal
 		updated := revision.Is(m.pod, s.UpdateRevision)
 		s.ReadyReplicas += int32(btoi(ready))                           //nolint:gosec // 0 or 1.
 		s.AvailableReplicas += int32(btoi(available))                   //nolint:gosec // 0 or 1.

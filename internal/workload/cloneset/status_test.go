@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
 )
@@ -35,6 +36,21 @@ func TestStatusCountsPods(t *testing.T) {
 	f.set.Status = out.Status
 	if diff := cmp.Diff(out.Status, f.plan(t).Status); diff != "" {
 		t.Errorf("second status (-want +got):\n%s", diff)
+	}
+}
+
+// TestPodsInOtherStatesAreNotAvailable counts a ready pod in each state.
+func TestPodsInOtherStatesAreNotAvailable(t *testing.T) {
+	f := newFixture(t, 6, paused)
+	for i, state := range []pub.LifecycleStateType{
+		pub.LifecycleStatePreparingNormal, pub.LifecycleStateNormal, pub.LifecycleStatePreparingUpdate,
+		pub.LifecycleStateUpdating, pub.LifecycleStateUpdated, pub.LifecycleStatePreparingDelete,
+	} {
+		f.pod(string(rune('a'+i)), inState(state))
+	}
+	if s := f.plan(t).Status; s.ReadyReplicas != 6 || s.AvailableReplicas != 1 || s.UpdatedAvailableReplicas != 1 {
+		t.Errorf("ready %d, available %d, updated and available %d, want 6, 1 and 1",
+			s.ReadyReplicas, s.AvailableReplicas, s.UpdatedAvailableReplicas)
 	}
 }
 

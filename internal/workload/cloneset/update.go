@@ -20,7 +20,9 @@ import (
 )
 
 // started reports whether an update of the pod has begun: it comes before all others.
-func (m *member) started() bool { return m.interrupted || m.state != pub.LifecycleStateNormal }
+func (m *member) started() bool {
+	return m.interrupted || m.state != pub.LifecycleStateNormal && m.state != pub.LifecycleStatePreparingNormal
+}
 
 // update starts and continues the update of old pods, in order: as many as the partition requires and
 // maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.

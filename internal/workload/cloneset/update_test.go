@@ -26,6 +26,11 @@ func hooked(set *v1alpha1.CloneSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
 }
 
+// preNormal adds a preNormal hook with the label match.
+func preNormal(set *v1alpha1.CloneSet) {
+	set.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
+}
+
 func inPlaceOnly(set *v1alpha1.CloneSet) {
 	set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
 }
@@ -124,6 +129,23 @@ func TestUpdate(t *testing.T) {
 				f.pod("a", held, inState(pub.LifecycleStateUpdated)).many(f.isOld, "b", "c")
 			}, want: []string{"~a Normal"},
 		},
+		"the handler of preNormal is missing": {
+			change: all(one, preNormal), pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", inState(pub.LifecycleStatePreparingNormal)) },
+		},
+		"the handler of preNormal is there": {
+			change: all(one, preNormal), pods: func(f *fixture) {
+				f.many(f.isOld, "a", "b").pod("c", held, inState(pub.LifecycleStatePreparingNormal))
+			}, want: []string{"~c Normal"},
+		},
+		"there is no hook preNormal": {
+			change: one, pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", inState(pub.LifecycleStatePreparingNormal)) },
+			want: []string{"~c Normal"},
+		},
+		"pods without the handler of preNormal, as far as others serve": {
+			change: all(one, inPlace, preNormal), pods: func(f *fixture) {
+				f.many(func(p *corev1.Pod) { f.isOld(p); inState(pub.LifecycleStatePreparingNormal)(p) }, "a", "b").pod("c")
+			}, want: []string{"~a Updating"},
+		},
 		"a pod in transition is pinned when the labels change": {
 			change: all(one, hooked, byRole), pods: func(f *fixture) {
 				f.pod("a", f.isOld, inState(pub.LifecycleStatePreparingUpdate), with("role", "x-1")).
@@ -155,7 +177,7 @@ func TestUpdate(t *testing.T) {
 			want: []string{"+new", "+new", "-a Update", "-c SpecifiedDelete"},
 		},
 		"a state of another version of OpenKruise": {
-			change: one, pods: func(f *fixture) { f.pod("a", inState("PreparingNormal")).pod("b").pod("c") },
+			change: one, pods: func(f *fixture) { f.pod("a", inState("Other")).pod("b").pod("c") },
 			want: []string{"~a Normal"},
 		},
 	} {

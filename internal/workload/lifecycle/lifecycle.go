@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lifecycle implements the hooks with which other programs delay the deletion and the
-// in-place update of pods. A pod's state is in a label. What a hook marks not ready follows from the
+// in-place update of pods, and until which new pods do not count as available. A pod's state is in a label. What a hook marks not ready follows from the
 // state alone, so it is cleared on every way back to Normal, also after a crash between two writes or
 // after the hook is removed from the set.
 package lifecycle
@@ -70,6 +70,15 @@ func Gated(hooks *pub.Lifecycle) bool {
 }
 
 func marks(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
+
+// Begin returns the state of a pod that is neither updated nor deleted and may have been created just
+// now: PreparingNormal until it has all handlers of the hook preNormal, then Normal.
+func Begin(hooks *pub.Lifecycle, pod *corev1.Pod) pub.LifecycleStateType {
+	if hooks == nil || Restored(hooks.PreNormal, pod) {
+		return pub.LifecycleStateNormal
+	}
+	return pub.LifecycleStatePreparingNormal
+}
 
 // AfterUpdate returns the state of a pod whose update in place is done: Updated until all handlers of
 // the hook are restored, then Normal.

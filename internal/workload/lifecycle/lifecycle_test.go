@@ -110,6 +110,29 @@ func TestAfterUpdate(t *testing.T) {
 	}
 }
 
+func TestBegin(t *testing.T) {
+	hook := &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"a/b"}}}
+	for name, test := range map[string]struct {
+		hooks *pub.Lifecycle
+		pod   *corev1.Pod
+		want  pub.LifecycleStateType
+	}{
+		"no hooks":    {nil, &corev1.Pod{}, pub.LifecycleStateNormal},
+		"other hooks": {marking(), &corev1.Pod{}, pub.LifecycleStateNormal},
+		"no handler":  {hook, &corev1.Pod{}, pub.LifecycleStatePreparingNormal},
+		"one handler": {hook, pod(func(p *corev1.Pod) { p.Labels["hook"] = "on" }), pub.LifecycleStatePreparingNormal},
+		"all handlers": {hook, pod(func(p *corev1.Pod) {
+			p.Labels["hook"], p.Finalizers = "on", []string{"a/b"}
+		}), pub.LifecycleStateNormal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lifecycle.Begin(test.hooks, test.pod); got != test.want {
+				t.Errorf("Begin = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestEnter(t *testing.T) {
 	const (
 		normal, preparingDelete = pub.LifecycleStateNormal, pub.LifecycleStatePreparingDelete

@@ -120,7 +120,7 @@ func (w *World) handler() {
 
 func (w *World) handle(pod *corev1.Pod) {
 	state := pub.LifecycleStateType(pod.Labels[pub.LifecycleStateKey])
-	hold := state == pub.LifecycleStateUpdated || state == pub.LifecycleStateNormal
+	hold := state == pub.LifecycleStateUpdated || state == pub.LifecycleStateNormal || state == pub.LifecycleStatePreparingNormal
 	if pod.DeletionTimestamp != nil {
 		hold = false
 	}

@@ -55,7 +55,8 @@ type Config struct {
 	// nil.
 	Program func(w *World)
 	// HookLabel and HookFinalizer are removed by a handler when the lifecycle state of a pod is
-	// PreparingDelete or PreparingUpdate, and set when it is Updated or Normal. Empty means none.
+	// PreparingDelete or PreparingUpdate, and set when it is PreparingNormal, Updated or Normal. Empty
+	// means none.
 	HookLabel, HookFinalizer string
 }
 

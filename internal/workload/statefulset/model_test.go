@@ -105,7 +105,12 @@ func newSet(r *rand.Rand) model.Object {
 		if r.IntN(3) > 0 {
 			spec.Lifecycle.InPlaceUpdate = hook
 		}
-		spec.Template.Labels[hookLabel] = "true"
+		if r.IntN(2) == 0 {
+			spec.Lifecycle.PreNormal = hook
+		}
+		if r.IntN(2) == 0 {
+			spec.Template.Labels[hookLabel] = "true"
+		}
 	}
 	return set
 }

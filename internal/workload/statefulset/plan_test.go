@@ -241,6 +241,10 @@ func preDelete(set *appsv1beta1.StatefulSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "true"}}}
 }
 
+func preNormal(set *appsv1beta1.StatefulSet) {
+	set.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "true"}}}
+}
+
 func byRole(set *appsv1beta1.StatefulSet) {
 	rolling(set).UnorderedUpdate = &appsv1beta1.UnorderedUpdateStrategy{PriorityStrategy: secondariesFirst()}
 }

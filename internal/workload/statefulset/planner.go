@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workload"
 	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -185,10 +187,11 @@ func (p *planner) ordinal(pod *corev1.Pod) int {
 	return ordinal
 }
 
-// available reports whether the pod runs and has been ready for minReadySeconds. It plans again when
-// the pod becomes available.
+// available reports whether the pod runs, has been ready for minReadySeconds, and is not held by the hook
+// preNormal. It plans again when the pod becomes available.
 func (p *planner) available(pod *corev1.Pod) bool {
-	if pod == nil || pod.Status.Phase != corev1.PodRunning || workload.Terminating(pod) {
+	if pod == nil || pod.Status.Phase != corev1.PodRunning || workload.Terminating(pod) ||
+		lifecycle.State(pod) == pub.LifecycleStatePreparingNormal {
 		return false
 	}
 	available, left := workload.Available(pod, p.minReady, p.in.Now)

@@ -33,6 +33,16 @@ func TestScale(t *testing.T) {
 		"ordered: waits for minReadySeconds": {
 			set: both(ordered, minReady(30)), pods: []string{"0 updated fresh"}, after: 25 * time.Second,
 		},
+		"ordered: waits for the handler of preNormal": {
+			set: both(ordered, preNormal), pods: []string{"0 updated " + pub.LifecycleStateKey + "=PreparingNormal"},
+		},
+		"ordered: the handler of preNormal is there": {
+			set: both(ordered, preNormal), pods: []string{"0 updated hook=true " + pub.LifecycleStateKey + "=PreparingNormal"},
+			want: []string{"Normal db-0"},
+		},
+		"ordered: the hook preNormal is removed": {
+			set: ordered, pods: []string{"0 updated " + pub.LifecycleStateKey + "=PreparingNormal"}, want: []string{"Normal db-0"},
+		},
 		"ordered: waits for a terminating replica": {
 			set: ordered, pods: []string{"0 terminating", "1", "2"}, after: workload.OverdueBound,
 		},

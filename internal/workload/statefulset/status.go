@@ -12,8 +12,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workload/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
@@ -57,6 +59,7 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 	if pod.Status.Phase == corev1.PodRunning && workload.Ready(pod) {
 		status.ReadyReplicas++
 		available, _ := workload.Available(pod, p.minReady, p.in.Now)
+		available = available && lifecycle.State(pod) != pub.LifecycleStatePreparingNormal
 		if available {
 			status.AvailableReplicas++
 		}

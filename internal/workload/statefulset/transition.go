@@ -56,7 +56,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 		case err != nil:
 			return err
 		case !deletion && !recreate:
-			p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
 		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
 		default:
@@ -138,7 +138,8 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 		}
 	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):
 		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
-	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal:
+	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal,
+		state == pub.LifecycleStatePreparingNormal && lifecycle.Begin(hooks, pod) == pub.LifecycleStateNormal:
 		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
 	default:
 		p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
@@ -169,7 +170,7 @@ func (p *planner) remove(pod *corev1.Pod, reason string) {
 
 // prepare completes a new pod with what updates in place and hooks need.
 func (p *planner) prepare(pod *corev1.Pod) {
-	labels, annotations := lifecycle.Labels(pub.LifecycleStateNormal, p.in.Now)
+	labels, annotations := lifecycle.Labels(lifecycle.Begin(p.set.Spec.Lifecycle, pod), p.in.Now)
 	for key, value := range labels {
 		pod.Labels[key] = value
 	}

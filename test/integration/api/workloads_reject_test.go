@@ -67,6 +67,7 @@ func sharedRejections() map[string]rejection {
 		"claim template no spec":    one(claims+"[0].spec", remove{}, "Required value"),
 		"too many claim templates":  one(claims, repeat(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}, 33), "32"),
 		"hook empty":                one(hook, map[string]any{}, "must contain at least one label in labelsHandler or one finalizer in finalizersHandler"),
+		"hook preNormal empty":      one("spec.lifecycle.preNormal", map[string]any{}, "must contain at least one label"),
 		"hook without handlers":     one(hook, map[string]any{"markPodNotReady": true}, "must contain at least one label"),
 		"hook label key":            one(hook+".labelsHandler", map[string]any{"a b": "c"}, "keys must be qualified names"),
 		"hook label value":          one(hook+".labelsHandler", map[string]any{"a": "-"}, "must be a label value").at(hook + ".labelsHandler[a]"),

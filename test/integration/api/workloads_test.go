@@ -55,6 +55,7 @@ spec:
   lifecycle:
     preDelete: {labelsHandler: {game.io/match: "true"}, finalizersHandler: [game.io/match], markPodNotReady: true}
     inPlaceUpdate: {finalizersHandler: [game.io/match]}
+    preNormal: {labelsHandler: {game.io/registered: "true"}}
 `
 
 // validStatefulSet has every part of a StatefulSet.

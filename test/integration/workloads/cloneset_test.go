@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/await"
 )
 
@@ -179,6 +180,47 @@ func TestProgressDeadline(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestPreNormal creates the pods of two sets one after the other: the next when a program has added the
+// handler of the hook to the one before.
+func TestPreNormal(t *testing.T) {
+	w := newWorld(t)
+	hooks := &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{inMatch: "true"}}}
+	clones := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) {
+		set.Spec.Lifecycle = hooks
+		set.Spec.ScaleStrategy.MaxUnavailable = &intstr.IntOrString{IntVal: 1}
+	})
+	ordered := w.statefulSet("db", 2, func(set *v1beta1.StatefulSet) { set.Spec.Lifecycle = hooks })
+	for _, set := range []client.Object{clones, ordered} {
+		for i := range int32(2) {
+			await.Until(t, fmt.Sprintf("%s waits for the handler of pod %d", set.GetName(), i), func(ctx context.Context) (string, error) {
+				pods, err := w.pods(ctx, set.GetName())
+				if err != nil {
+					return "", err
+				}
+				if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+					return "", err
+				}
+				ready, available := clones.Status.ReadyReplicas, clones.Status.AvailableReplicas
+				if set == ordered {
+					ready, available = ordered.Status.ReadyReplicas, ordered.Status.AvailableReplicas
+				}
+				if len(pods) != int(i)+1 || ready != i+1 || available != i {
+					return fmt.Sprintf("%d pods, %d ready, %d available", len(pods), ready, available), nil
+				}
+				return "", nil
+			})
+			pods, err := w.pods(t.Context(), set.GetName())
+			w.must(err)
+			for _, pod := range pods {
+				if pod.Labels[pub.LifecycleStateKey] == string(pub.LifecycleStatePreparingNormal) {
+					w.patch(pod, `{"metadata":{"labels":{%q:"true"}}}`, inMatch)
+				}
+			}
+		}
+		w.settled(set, 2, "image:1")
+	}
 }
 
 func TestInPlaceUpdateKeepsPods(t *testing.T) {
