@@ -173,7 +173,8 @@ type CloneSetScaleStrategy struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !(string(self.maxUnavailable) in ['0', '0%']) || !has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%'])",fieldPath=".maxUnavailable",message="must not be 0 if maxSurge is 0: no pod could be updated"
 // +kubebuilder:validation:XValidation:rule="self.?type.orValue('ReCreate') != 'InPlaceOnly' || string(self.maxSurge) in ['0', '0%']",fieldPath=".maxSurge",message="must be 0 if type is InPlaceOnly: no pod is created for an update in place"
 type CloneSetUpdateStrategy struct {
-	// type is ReCreate, InPlaceIfPossible or InPlaceOnly.
+	// type is ReCreate, InPlaceIfPossible, InPlaceOnly or OnDelete. With OnDelete, a pod is updated when
+	// another client deletes it, or requests its deletion from the set.
 	// +optional
 	// +kubebuilder:default=ReCreate
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
@@ -223,7 +224,7 @@ type CloneSetUpdateStrategy struct {
 
 // CloneSetUpdateStrategyType is how a CloneSet updates pods.
 //
-// +kubebuilder:validation:Enum=ReCreate;InPlaceIfPossible;InPlaceOnly
+// +kubebuilder:validation:Enum=ReCreate;InPlaceIfPossible;InPlaceOnly;OnDelete
 type CloneSetUpdateStrategyType string
 
 const (
@@ -235,6 +236,9 @@ const (
 	// InPlaceOnlyCloneSetUpdateStrategyType updates pods in place, and does not update them if the
 	// change does not permit it.
 	InPlaceOnlyCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceOnly"
+	// OnDeleteCloneSetUpdateStrategyType updates no pods: a pod that replaces a deleted one has the new
+	// revision.
+	OnDeleteCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "OnDelete"
 )
 
 // UpdateScatterStrategy are the labels whose pods are spread over an update.

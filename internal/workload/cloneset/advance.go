@@ -78,10 +78,13 @@ func (p *planner) next(m *member) pub.LifecycleStateType {
 }
 
 // refused recreates a pod whose update cannot be finished in place, and reports whether it did. With
-// InPlaceOnly, the pod stays as it is.
+// InPlaceOnly and OnDelete, the pod stays as it is.
 func (p *planner) refused(m *member, why string) bool {
-	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+	switch p.Set.Spec.UpdateStrategy.Type {
+	case v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
 		p.cannot(m, why)
+		return false
+	case v1alpha1.OnDeleteCloneSetUpdateStrategyType:
 		return false
 	}
 	if p.blocked(m) {

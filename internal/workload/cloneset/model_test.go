@@ -106,7 +106,8 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
 	spec.MinReadySeconds = oneOf[int32](r, 0, 0, 10)
 	spec.UpdateStrategy.Type = oneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
-		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
+		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
+		v1alpha1.OnDeleteCloneSetUpdateStrategyType)
 	spec.UpdateStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("20%"),
 		intstr.FromString("50%")))
 	spec.UpdateStrategy.MaxSurge = pointer(oneOf(r, intstr.FromInt32(0), intstr.FromInt32(0),
@@ -165,6 +166,7 @@ func modelConfig(seed uint64) model.Config {
 			model.ServingWrites(minimum, voluntary), model.InBatches,
 			noExtraPods,
 			preNormalHolds,
+			onDeleteUpdatesNothing,
 		},
 		Steps: []func(*model.State, *model.Step) error{model.ServingSteps(minimum, voluntary)},
 		Rest:  atRest,
@@ -232,6 +234,15 @@ func preNormalHolds(before, after *model.State, w model.Write) error {
 	return nil
 }
 
+// onDeleteUpdatesNothing checks that a set with the type OnDelete does not update a pod.
+func onDeleteUpdatesNothing(_, after *model.State, w model.Write) error {
+	onDelete := asSet(after.Set).Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType
+	if onDelete && w.Controller() && w.Kind == model.Pods && w.Reason == ReasonUpdate {
+		return fmt.Errorf("updates pod %s", w.Name)
+	}
+	return nil
+}
+
 // stays reports whether the pod remains in the set, according to its spec.
 func stays(set *v1alpha1.CloneSet, pod *corev1.Pod) bool {
 	_, specified := pod.Labels[pub.SpecifiedDeleteKey]
@@ -275,7 +286,8 @@ func atRest(s *model.State) error {
 	if stuck && set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
 		return fmt.Errorf("FailedUpdate is True")
 	}
-	if old > n.partition && !set.Spec.UpdateStrategy.Paused && !stuck {
+	onDelete := set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType
+	if old > n.partition && !set.Spec.UpdateStrategy.Paused && !onDelete && !stuck {
 		return fmt.Errorf("%d pods of old revisions, want at most %d", old, n.partition)
 	}
 	if len(set.Spec.VolumeClaimTemplates) > 0 {

@@ -109,9 +109,9 @@ func (p *planner) deleteNamed() int {
 }
 
 // updateSurge returns how many pods above replicas the update uses: as many as still must be updated,
-// at most maxSurge, and none while it is paused.
+// at most maxSurge, and none while the set updates no pods.
 func (p *planner) updateSurge() int {
-	if p.maxSurge == 0 || p.Set.Spec.UpdateStrategy.Paused {
+	if p.maxSurge == 0 || !p.updates() {
 		return 0
 	}
 	return min(p.maxSurge, p.toUpdate(), p.updatable())

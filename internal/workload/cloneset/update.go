@@ -28,7 +28,7 @@ func (m *member) started() bool {
 // maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.
 func (p *planner) update() error {
 	n := p.toUpdate()
-	if p.Set.Spec.UpdateStrategy.Paused {
+	if !p.updates() {
 		n = 0
 	}
 	candidates := p.updateOrder()
@@ -57,6 +57,12 @@ func (p *planner) update() error {
 		}
 	}
 	return nil
+}
+
+// updates reports whether the set itself starts to update pods now.
+func (p *planner) updates() bool {
+	strategy := &p.Set.Spec.UpdateStrategy
+	return !strategy.Paused && strategy.Type != v1alpha1.OnDeleteCloneSetUpdateStrategyType
 }
 
 // cancel returns a pod that waits for the hook inPlaceUpdate, or whose update was interrupted, if it is

@@ -26,6 +26,10 @@ func hooked(set *v1alpha1.CloneSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
 }
 
+func onDelete(set *v1alpha1.CloneSet) {
+	set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteCloneSetUpdateStrategyType
+}
+
 // preNormal adds a preNormal hook with the label match.
 func preNormal(set *v1alpha1.CloneSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
@@ -67,6 +71,33 @@ func TestUpdate(t *testing.T) {
 		},
 		"paused": {
 			change: paused, pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
+		},
+		"OnDelete": {
+			change: onDelete, pods: func(f *fixture) { f.many(f.isOld, "a").pod("b", f.isOld, notReady).pod("c") },
+		},
+		"OnDelete, a pod was deleted": {
+			change: onDelete, pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", f.isOld, terminating) },
+			want: []string{"+new"},
+		},
+		"OnDelete, a pod is named": {
+			change: all(onDelete, naming("a")), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
+			want: []string{"+new", "-a SpecifiedDelete"},
+		},
+		"OnDelete uses no surge": {
+			change: all(onDelete, surge(1)), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
+		},
+		"OnDelete keeps what the partition requires": {
+			change: all(onDelete, partition(2)), pods: func(f *fixture) { f.many(f.isOld, "a").pod("c") }, want: []string{"+old"},
+		},
+		"OnDelete withdraws an update that waits for the hook": {
+			change: all(hooked, onDelete), pods: func(f *fixture) {
+				f.pod("a", f.isOld, held, inState(pub.LifecycleStatePreparingUpdate)).many(f.isOld, "b", "c")
+			}, want: []string{"~a Normal"},
+		},
+		"OnDelete continues an update that has begun": {
+			change: all(hooked, onDelete), pods: func(f *fixture) {
+				f.pod("a", held, inState(pub.LifecycleStateUpdating)).many(f.isOld, "b", "c")
+			}, want: []string{"~a Normal"},
 		},
 		"the partition is met": {
 			change: partition(2), pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c") },

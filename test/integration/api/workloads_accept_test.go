@@ -84,6 +84,7 @@ func TestValidWorkloadsAreAccepted(t *testing.T) {
 		"CloneSet with order":               {smallCloneSet, []edit{{"spec.updateStrategy", map[string]any{"priorityStrategy": map[string]any{"orderPriority": []any{map[string]any{"orderedKey": "key1"}, map[string]any{"orderedKey": "key2"}}}}}}},
 		"CloneSet with empty priorities":    {smallCloneSet, []edit{{"spec.updateStrategy", map[string]any{"priorityStrategy": map[string]any{"orderPriority": []any{}, "weightPriority": []any{}}}}}},
 		"CloneSet with empty lifecycle":     {smallCloneSet, []edit{{"spec.lifecycle", map[string]any{}}}},
+		"CloneSet, OnDelete":                {smallCloneSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}},
 		"CloneSet without deadline":         {smallCloneSet, []edit{{"spec.minReadySeconds", 1<<31 - 1}, {"spec.progressDeadlineSeconds", 1<<31 - 1}}},
 		"CloneSet with a dot":               {smallCloneSet, []edit{{"metadata.name", "game.v1"}}},
 		"name of 52 characters":             {smallCloneSet, []edit{{"metadata.name", strings.Repeat("a", 52)}}},

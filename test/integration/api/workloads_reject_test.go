@@ -121,7 +121,7 @@ func cloneSetRejections() map[string]rejection {
 		"named pod empty":            one(scale+".podsToDelete[0]", "", "at least 1"),
 		"scale maxUnavailable 0":     one(scale+".maxUnavailable", 0, "greater than or equal to 1"),
 		"scale maxUnavailable 0%":    one(scale+".maxUnavailable", "0%", "%$"),
-		"update type":                one(update+".type", "Recreate", `"ReCreate", "InPlaceIfPossible", "InPlaceOnly"`),
+		"update type":                one(update+".type", "Recreate", `"ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"`),
 		"partition negative":         one(update+".partition", -1, "greater than or equal to 0"),
 		"partition too large":        one(update+".partition", 1<<31, "2147483647"),
 		"deadline 0":                 one("spec.progressDeadlineSeconds", 0, "greater than or equal to 1"),

@@ -182,6 +182,41 @@ func TestProgressDeadline(t *testing.T) {
 	})
 }
 
+// TestOnDelete changes the template and deletes one of two pods.
+func TestOnDelete(t *testing.T) {
+	w := newWorld(t)
+	set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) {
+		set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteCloneSetUpdateStrategyType
+	})
+	w.settled(set, 2, "image:1")
+	before, err := w.pods(t.Context(), "web")
+	w.must(err)
+	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
+	images := func(want ...string) {
+		w.await(fmt.Sprintf("the images are %v", want), set, func(pods map[string]*corev1.Pod) string {
+			var got []string
+			for _, pod := range pods {
+				got = append(got, pod.Spec.Containers[0].Image)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) || set.Status.AvailableReplicas != 2 {
+				return fmt.Sprintf("images %v, %d available", got, set.Status.AvailableReplicas)
+			}
+			return ""
+		})
+	}
+	images("image:1", "image:1")
+	deleted := slices.Sorted(maps.Keys(before))[0]
+	w.must(w.client.Delete(t.Context(), before[deleted]))
+	images("image:1", "image:2")
+	pods, err := w.pods(t.Context(), "web")
+	w.must(err)
+	for name, pod := range pods {
+		if isNew := pod.Spec.Containers[0].Image == "image:2"; isNew != (before[name] == nil) {
+			t.Errorf("pod %s has %s, which exists before the deletion: %t", name, pod.Spec.Containers[0].Image, before[name] != nil)
+		}
+	}
+}
+
 // TestPreNormal creates the pods of two sets one after the other: the next when a program has added the
 // handler of the hook to the one before.
 func TestPreNormal(t *testing.T) {
