@@ -204,7 +204,7 @@ func TestWorkloadColumns(t *testing.T) {
 		}
 		object.Object["status"] = map[string]any{
 			"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(1),
-			"updatedReplicas": int64(2), "updatedReadyReplicas": int64(1), "labelSelector": "app=x",
+			"updatedReplicas": int64(2), "updatedReadyReplicas": int64(1), "updatedAvailableReplicas": int64(1), "labelSelector": "app=x",
 		}
 		if object == sts {
 			unstructured.RemoveNestedField(object.Object, "status", "updatedReadyReplicas")
@@ -216,7 +216,7 @@ func TestWorkloadColumns(t *testing.T) {
 	got := columns(t, v1alpha1.GroupVersion(), "clonesets", clone)
 	delete(got, "AGE")
 	want := map[string]any{
-		"Name": "game", "DESIRED": int64(1), "UPDATED": int64(2), "UPDATED_READY": int64(1), "READY": int64(2),
+		"Name": "game", "DESIRED": int64(1), "UPDATED": int64(2), "UPDATED_READY": int64(1), "UPDATED_AVAILABLE": int64(1), "READY": int64(2),
 		"TOTAL": int64(3), "CONTAINERS": "server", "IMAGES": "game:1", "SELECTOR": "app=x",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
