@@ -33,6 +33,7 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1alpha1.GroupVersion().WithKind(kindMarker):           {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},
 		v1alpha1.GroupVersion().WithKind("NodePodProbe"):       {crd.NodePodProbes, reflect.TypeFor[v1alpha1.NodePodProbe]()},
 		v1alpha1.GroupVersion().WithKind("CloneSet"):           {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
+		v1alpha1.GroupVersion().WithKind("StatefulSet"):        {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
 		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
@@ -45,7 +46,7 @@ func served() []kindschema.GroupVersionKind {
 		all = append(all, gvk)
 	}
 	slices.SortFunc(all, func(a, b kindschema.GroupVersionKind) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(b.Version, a.Version))
 	})
 	return all
 }

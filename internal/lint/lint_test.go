@@ -289,9 +289,9 @@ func TestDocuments(t *testing.T) {
 			"apiVersion: apps.kruise.io/v1alpha1\nkind: SideCarSets\n",
 			[]string{`a.yaml:2:1 unknown-kind kind: "SideCarSets" is not a kind of apps.kruise.io -> did you mean "SidecarSet"?`},
 		},
-		"older version": {
-			"apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet\n",
-			[]string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1alpha1" is not supported for a StatefulSet -> use apps.kruise.io/v1beta1`},
+		"other version": {
+			"apiVersion: seamark.dev/v1beta1\nkind: ProbeReport\n",
+			[]string{`a.yaml:1:1 api-version apiVersion: "seamark.dev/v1beta1" is not supported for a ProbeReport -> use seamark.dev/v1alpha1`},
 		},
 		"report": {
 			"apiVersion: seamark.dev/v1alpha1\nkind: ProbeReport\nmetadata: {name: node.0}\nnodename: x\n",
@@ -314,6 +314,10 @@ func TestDocuments(t *testing.T) {
 		},
 		"StatefulSet": {
 			"apiVersion: apps.kruise.io/v1beta1\nkind: StatefulSet\nmetadata: {name: x}\nspec:\n  selector: {matchLabels: {app: x}}\n  replicas: -1\n  template:\n    metadata: {labels: {app: x}}\n    spec: {containers: [{name: x, image: x}]}\n",
+			[]string{`a.yaml:6:3 schema spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`},
+		},
+		"StatefulSet of v1alpha1": {
+			"apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet\nmetadata: {name: x}\nspec:\n  selector: {matchLabels: {app: x}}\n  replicas: -1\n  template:\n    metadata: {labels: {app: x}}\n    spec: {containers: [{name: x, image: x}]}\n",
 			[]string{`a.yaml:6:3 schema spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`},
 		},
 	} {

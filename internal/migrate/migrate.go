@@ -104,8 +104,8 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	found = append(found, findings...)
 	found = append(found, checkPods(c, markers)...)
 	for _, kind := range []workloadKind{
-		{"CloneSet", v1alpha1.GroupVersion().Version, crd.CloneSets(), c.CloneSets},
-		{"StatefulSet", "v1beta1", crd.StatefulSets(), c.StatefulSets},
+		{"CloneSet", served()["clonesets.apps.kruise.io"], crd.CloneSets(), c.CloneSets},
+		{"StatefulSet", served()["statefulsets.apps.kruise.io"], crd.StatefulSets(), c.StatefulSets},
 	} {
 		findings, err := kind.check(ctx, c.Markers)
 		if err != nil {

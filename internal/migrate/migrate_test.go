@@ -147,11 +147,19 @@ func TestCheck(t *testing.T) {
 		"nothing": {},
 		"nothing changes": {
 			markers: complete,
+			statefulSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: StatefulSet
+metadata: {namespace: game, name: s}
+spec:
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`,
 			cluster: migrate.Cluster{
 				Pods: []*corev1.Pod{pod("a", "n1", owns("kruise-manager", "status", "labels", "idle"), owns("seamark", "status", "labels", "idle"))},
 				Definitions: []migrate.Definition{
 					{Name: "podprobemarkers.apps.kruise.io", Kind: "PodProbeMarker", Stored: []string{"v1alpha1"}, Objects: true},
 					{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}},
+					{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1alpha1", "v1beta1"}, Objects: true},
 				},
 			},
 		},
@@ -269,7 +277,7 @@ spec:
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
 				{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}, Objects: true},
-				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1alpha1", "v1beta1"}, Objects: true},
+				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1", "v1beta1"}, Objects: true},
 			}},
 		},
 	} {

@@ -17,9 +17,11 @@ import (
 
 // workloadKind is a kind of workloads that seamark-workloads serves.
 type workloadKind struct {
-	kind, version string
-	definition    []byte
-	objects       []*unstructured.Unstructured
+	kind string
+	// versions have the same schema.
+	versions   []string
+	definition []byte
+	objects    []*unstructured.Unstructured
 }
 
 // instead returns what to use instead of a field that seamark-workloads does not serve. It is empty
@@ -39,16 +41,16 @@ func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstruc
 	if len(k.objects) == 0 {
 		return nil, nil
 	}
-	rules, err := schema.New(k.definition, k.version)
+	rules, err := schema.New(k.definition, k.versions[0])
 	if err != nil {
 		return nil, fmt.Errorf("load the schema of %s: %w", k.kind, err)
 	}
 	var found []Finding
 	for _, object := range k.objects {
-		if version := object.GroupVersionKind().Version; version != k.version {
+		if version := object.GroupVersionKind().Version; !slices.Contains(k.versions, version) {
 			f := findingOf(Blocks, object)
-			f.Field, f.OpenKruise, f.Seamark = "apiVersion", "serves "+version, "serves "+k.version+" only"
-			f.Action = "convert the manifest to " + k.version
+			f.Field, f.OpenKruise, f.Seamark = "apiVersion", "serves "+version, "serves "+strings.Join(k.versions, " and ")+" only"
+			f.Action = "convert the manifest to " + k.versions[0]
 			found = append(found, f)
 			continue
 		}
@@ -112,13 +114,13 @@ func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 	return keys
 }
 
-// served are the versions of the CRDs that Seamark serves.
-func served() map[string]string {
-	return map[string]string{
-		"podprobemarkers.apps.kruise.io": "v1alpha1",
-		"nodepodprobes.apps.kruise.io":   "v1alpha1",
-		"clonesets.apps.kruise.io":       "v1alpha1",
-		"statefulsets.apps.kruise.io":    "v1beta1",
+// served are the versions of the CRDs that Seamark serves, the stored one first.
+func served() map[string][]string {
+	return map[string][]string{
+		"podprobemarkers.apps.kruise.io": {"v1alpha1"},
+		"nodepodprobes.apps.kruise.io":   {"v1alpha1"},
+		"clonesets.apps.kruise.io":       {"v1alpha1"},
+		"statefulsets.apps.kruise.io":    {"v1beta1", "v1alpha1"},
 	}
 }
 
@@ -131,14 +133,15 @@ func checkDefinitions(definitions []Definition) []Finding {
 			continue
 		}
 		f := Finding{Kind: "CustomResourceDefinition", Name: d.Name}
-		version, isServed := served()[d.Name]
-		switch others := slices.DeleteFunc(slices.Clone(d.Stored), func(v string) bool { return v == version }); {
+		versions, isServed := served()[d.Name]
+		switch others := slices.DeleteFunc(slices.Clone(d.Stored), func(v string) bool { return slices.Contains(versions, v) }); {
 		case !isServed:
 			f.Level, f.OpenKruise, f.Seamark = Changes, "serves "+d.Kind+" objects", "does not serve this kind"
 			f.Action = "keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects"
 		case len(others) > 0:
 			f.Level, f.Field, f.OpenKruise = Blocks, "status.storedVersions", "may store objects in "+strings.Join(others, ", ")
-			f.Seamark, f.Action = "serves "+version+" only", "migrate the storage to "+version+" with OpenKruise first (docs/migrate-workloads.md)"
+			f.Seamark = "serves " + strings.Join(versions, " and ") + " only"
+			f.Action = "migrate the storage to " + versions[0] + " with OpenKruise first (docs/migrate-workloads.md)"
 		default:
 			continue
 		}

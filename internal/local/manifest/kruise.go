@@ -38,7 +38,7 @@ func (r *reader) kruise(at location, object *unstructured.Unstructured, encoded 
 		if r.customResource(at, object, crd.CloneSets, set) && r.kruiseTemplate(at, written) {
 			r.cloneSet(at, set, written)
 		}
-	case v1beta1.GroupVersion().WithKind("StatefulSet"):
+	case v1alpha1.GroupVersion().WithKind("StatefulSet"), v1beta1.GroupVersion().WithKind("StatefulSet"):
 		set := &v1beta1.StatefulSet{}
 		if r.customResource(at, object, crd.StatefulSets, set) && r.kruiseTemplate(at, written) {
 			r.advancedStatefulSet(at, set, written)

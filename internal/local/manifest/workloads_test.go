@@ -34,14 +34,17 @@ func TestWorkloads(t *testing.T) {
 		options manifest.Options
 		want    []string
 	}{
-		"ReplicaSet":           {text: workload("ReplicaSet", "replicas: 2"), want: []string{"web-0", "web-1"}},
-		"DaemonSet":            {text: workload("DaemonSet", ""), want: []string{"web-0"}},
-		"DaemonSet is fixed":   {text: workload("DaemonSet", ""), options: manifest.Options{Replicas: &three}, want: []string{"web-0"}},
-		"Job":                  {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
-		"parallel Job":         {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
-		"CronJob":              {text: cron, want: []string{"nightly-0"}},
-		"CloneSet":             {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-f2fpn", "web-cpv4x"}},
-		"Kruise StatefulSet":   {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
+		"ReplicaSet":         {text: workload("ReplicaSet", "replicas: 2"), want: []string{"web-0", "web-1"}},
+		"DaemonSet":          {text: workload("DaemonSet", ""), want: []string{"web-0"}},
+		"DaemonSet is fixed": {text: workload("DaemonSet", ""), options: manifest.Options{Replicas: &three}, want: []string{"web-0"}},
+		"Job":                {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
+		"parallel Job":       {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
+		"CronJob":            {text: cron, want: []string{"nightly-0"}},
+		"CloneSet":           {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-f2fpn", "web-cpv4x"}},
+		"Kruise StatefulSet": {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
+		"Kruise StatefulSet, older version": {
+			text: kruise("v1alpha1", "StatefulSet", "replicas: 2\n  reserveOrdinals: [0]"), want: []string{"web-1", "web-2"},
+		},
 		"Kruise DaemonSet":     {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
 		"replicas overridden":  {text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"}},
 		"reserved ordinals":    {text: kruise("v1beta1", "StatefulSet", "replicas: 3\n  ordinals: {start: 1}\n  reserveOrdinals: [2, \"4-6\"]"), want: []string{"web-1", "web-3", "web-7"}},

@@ -115,6 +115,7 @@ func (p *planner) owners(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, e
 		if !refersTo(&owner, p.set.Name, Kind()) && !refersTo(&owner, pod.Name, podKind()) {
 			owners = append(owners, owner)
 		} else if reference := wanted[owner.Kind]; reference != nil {
+			reference.APIVersion = owner.APIVersion
 			owners = append(owners, *reference)
 			delete(wanted, owner.Kind)
 		}
@@ -148,7 +149,8 @@ func ownedByPod(claim *corev1.PersistentVolumeClaim, pod string) bool {
 	})
 }
 
-// refersTo reports whether the reference has the kind and the name.
+// refersTo reports whether the reference has the kind, in any version, and the name.
 func refersTo(owner *metav1.OwnerReference, name string, kind schema.GroupVersionKind) bool {
-	return owner.Name == name && owner.Kind == kind.Kind && owner.APIVersion == kind.GroupVersion().String()
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && version.Group == kind.Group && owner.Kind == kind.Kind && owner.Name == name
 }

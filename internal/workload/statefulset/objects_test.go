@@ -86,8 +86,8 @@ func TestClaimRetention(t *testing.T) {
 	}
 	earlier, other := pod, metav1.OwnerReference{APIVersion: "v1", Kind: "Other", Name: "x", UID: "x", Controller: new(true)}
 	earlier.UID = "earlier"
-	weak := set
-	weak.Controller = nil
+	weak, older := set, set
+	weak.Controller, older.APIVersion = nil, "apps.kruise.io/v1alpha1"
 	type refs = []metav1.OwnerReference
 	for name, test := range map[string]struct {
 		whenDeleted, whenScaled appsv1beta1.PersistentVolumeClaimRetentionPolicyType
@@ -103,6 +103,8 @@ func TestClaimRetention(t *testing.T) {
 		"always deleted, replica":             {del, del, false, refs{pod}, refs{set}},
 		"always deleted, excess":              {del, del, true, refs{set}, refs{pod}},
 		"a reference that does not control":   {del, keep, false, refs{weak}, refs{set}},
+		"a reference in another version":      {del, keep, false, refs{older}, nil},
+		"another version, retain":             {keep, keep, false, refs{older}, refs{}},
 		"another controller":                  {del, keep, false, refs{other}, nil},
 		"another controller besides ours":     {del, keep, false, refs{other, set}, refs{other}},
 		"an earlier pod of the name":          {keep, del, true, refs{earlier}, nil},

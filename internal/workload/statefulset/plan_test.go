@@ -146,6 +146,8 @@ func (f *fixture) describe(t *testing.T, pod *corev1.Pod, word string) {
 		})
 	case word == "orphan":
 		pod.OwnerReferences = nil
+	case word == "older":
+		pod.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
 	default:
 		t.Fatalf("unknown word %q", word)
 	}

@@ -62,6 +62,9 @@ func TestScale(t *testing.T) {
 			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1 failed", "2 unready"},
 			want: []string{"delete db-2: ScaleDown"},
 		},
+		"pods whose owner reference has another version": {
+			pods: []string{"0 updated older", "1 older", "3 older"}, want: []string{"delete db-3: ScaleDown", "create db-2 v2"},
+		},
 		"parallel: all missing replicas": {
 			pods: []string{"1 updated"}, want: []string{"create db-0 v2", "create db-2 v2"},
 		},

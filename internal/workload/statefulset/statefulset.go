@@ -26,7 +26,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workload/revision"
 )
 
-// Kind returns the kind of the owner of pods, claims and revisions.
+// Kind returns the kind of the owner of pods, claims and revisions that are created or adopted. Owner
+// references that exist may have another version of the kind.
 func Kind() schema.GroupVersionKind { return appsv1beta1.GroupVersion().WithKind("StatefulSet") }
 
 // Input is what a step depends on. Plan does not change it.

@@ -29,6 +29,7 @@ func owner(apiVersion, kind, uid string) metav1.OwnerReference {
 var (
 	cloneSet    = owner("apps.kruise.io/v1alpha1", "CloneSet", "c")
 	statefulSet = owner("apps.kruise.io/v1beta1", "StatefulSet", "s")
+	olderSet    = owner("apps.kruise.io/v1alpha1", "StatefulSet", "s")
 	replicaSet  = owner("apps/v1", "ReplicaSet", "r")
 	builtIn     = owner("apps/v1", "StatefulSet", "b")
 	similar     = owner("apps.kruise.io.example.com/v1", "CloneSet", "e")
@@ -124,6 +125,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	}{
 		"create for a CloneSet":          {program, "", owners{cloneSet}, created, ""},
 		"create for a StatefulSet":       {program, "", owners{helper, statefulSet}, created, ""},
+		"create for an older version":    {program, "", owners{olderSet}, created, ""},
 		"create without an owner":        {program, "", nil, created, foreign},
 		"create for a ReplicaSet":        {program, "", owners{replicaSet}, created, foreign},
 		"create for apps/v1 StatefulSet": {program, "", owners{builtIn}, created, foreign},
@@ -136,6 +138,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 
 		"patch":                      {program, "", owners{cloneSet, helper}, label, ""},
 		"patch status":               {program, "", owners{statefulSet}, condition, ""},
+		"patch for an older version": {program, "", owners{olderSet}, label, ""},
 		"resize":                     {program, "", owners{cloneSet}, resize, ""},
 		"patch without an owner":     {program, "", nil, label, foreign},
 		"patch of a ReplicaSet":      {program, "", owners{replicaSet}, label, foreign},
