@@ -24,7 +24,7 @@ func (o *LocalOptions) servePage(ctx context.Context, s *session, markers []v1al
 	s.page = localsource.New(markers, s.Snapshot, time.Now)
 	handler, err := ui.New(ui.Options{
 		Source: s.page, Guard: ui.Anyone{Access: ui.Access{Full: true}},
-		Session: model.Session{Source: model.SourceLocal, Version: o.Version},
+		Session: model.Session{Source: model.SourceLocal, Version: o.Version}, Once: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("serve the web page: %w", err)

@@ -26,6 +26,9 @@ type Options struct {
 	Session model.Session
 	// Limits bound what is kept for users.
 	Limits Limits
+	// Once is whether nothing is served after Close, because the command ends. Otherwise, pages
+	// connect again.
+	Once bool
 }
 
 // Handler serves the page at /, and its API below /api/v1.

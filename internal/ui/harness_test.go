@@ -118,14 +118,18 @@ type fixture struct {
 	server  *httptest.Server
 }
 
-func start(t *testing.T, limits ui.Limits) *fixture {
+func start(t *testing.T, limits ui.Limits, changes ...func(*ui.Options)) *fixture {
 	t.Helper()
 	limits.Interval = time.Millisecond
 	f := &fixture{source: newSource(), guard: &guard{full: true}}
-	handler, err := ui.New(ui.Options{
+	options := ui.Options{
 		Source: f.source, Guard: f.guard, Limits: limits,
 		Session: model.Session{Source: model.SourceCluster, Version: "v1", Namespace: "first", User: "replaced"},
-	})
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	handler, err := ui.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	reason := h.send(r, s, q, scope)
 	if reason != nil {
 		// The client may be gone.
-		if e, err := event(eventEnd, model.End{Reason: reason.Error()}); err == nil {
+		if e, err := event(eventEnd, model.End{Reason: reason.Error(), Final: h.options.Once && errors.Is(reason, errClosed)}); err == nil {
 			_ = s.write(e)
 		}
 	}

@@ -217,6 +217,22 @@ func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
 	stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
 }
 
+// A page connects again after the server has stopped, except to that of a command.
+func TestLastEventOfACommand(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		f := start(t, ui.Limits{}, func(o *ui.Options) { o.Once = once })
+		stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
+		f.source.changes <- ui.Change{All: true, Markers: markers}
+		stream.Ready()
+		f.handler.Close()
+		e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
+		want := model.End{Reason: "the server stops", Final: once}
+		if got := uistream.Decode[model.End](t, e); got != want {
+			t.Errorf("the last event is %+v, want %+v", got, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	f := start(t, ui.Limits{Streams: 3, UserStreams: 2})
 	open := func(user string) (int, string) {

@@ -38,7 +38,7 @@ func TestMarkers(t *testing.T) {
 		"No state", "Failed: 3, No state: 2, Succeeded: 9", "Failed: 4, Unknown: 2, Succeeded: 18", "Succeeded: 3",
 	})
 	equal(p, "document.getElementById('source').innerText", "Cluster · jane · v0.1.0")
-	equal(p, "document.title", "(2) Seamark")
+	equal(p, "document.title", "(3) Seamark")
 
 	p.click(`#markers a[data-marker="shop/checkout"]`)
 	equal(p, groups, []string{"checkout shop · Deployment 14"})
@@ -96,12 +96,17 @@ func TestStatesHaveColorShapeAndText(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	s, p := show(t, sample(), "")
+	w := sample()
+	w.markers = append(w.markers, markerOf("shop", "unused"))
+	s, p := show(t, w, "")
 	equal(p, problems, []string{
 		"InvalidMarker games/lobby spec.probes[0].markerPolicy[0].labels: an empty key is not allowed",
 		`CannotRun shop/checkout 2 pods probe cannot be run: exec: "/opt/drained": no such file or directory`,
 		"NoPlan shop/checkout 1 pod node node-9 has no NodePodProbe",
+		"NoPods shop/unused The marker selects no pod.",
 	})
+	equal(p, "document.title", "(4) Seamark")
+	equal(p, rows+".find((r) => r.startsWith('shop/unused'))", "shop/unused 0 0 0 0 0 1")
 	p.click("#problems li:nth-child(2) a")
 	want := []string{"checkout-7d5c9f7d4b-xe2k3, Failed, problem CannotRun", "checkout-7d5c9f7d4b-xk2k0, Failed, problem CannotRun"}
 	equal(p, cells, want)
@@ -118,6 +123,12 @@ func TestProblems(t *testing.T) {
 	link := value[string](p, `document.querySelector('#problems li:nth-child(2) a').getAttribute('href')`)
 	p.open(s.url(link))
 	equal(p, cells, want)
+	p.click("#problems li:nth-child(4) a")
+	equal(p, shown, 0)
+	equal(p, "location.search", "?marker=shop/unused")
+	w.set(podOf("shop", "", "", "late", "node-1", probe("unused", "p", succeeded, 0, "")))
+	equal(p, problems+".length", 3)
+	equal(p, cells, []string{"late, Succeeded"})
 }
 
 func TestManyProblemsAndMarkers(t *testing.T) {

@@ -26,7 +26,7 @@ func TestLiveUpdates(t *testing.T) {
 	_, p := show(t, w, "")
 	equal(p, shown, 41)
 	value[chromedp.Void](p, "window.cellBefore = document.querySelector('[data-pod=\"shop/database-0\"]')")
-	equal(p, "document.getElementById('live').innerText", "41 pods: Failed: 7, Unknown: 2, No state: 2, Succeeded: 30. 2 problems.")
+	equal(p, "document.getElementById('live').innerText", "41 pods: Failed: 7, Unknown: 2, No state: 2, Succeeded: 30. 3 problems.")
 
 	w.set(podOf("shop", "StatefulSet", "database", "database-0", "node-1", probe("database-role", "role", failed, 0, "secondary")),
 		podOf("shop", "StatefulSet", "database", "database-10", "node-1", probe("database-role", "role", unknown, 0, "")),
@@ -37,14 +37,14 @@ func TestLiveUpdates(t *testing.T) {
 		[]string{"database-0, Failed", "database-2, Succeeded", "database-10, Unknown"})
 	equal(p, rows+".at(-1)", "shop/database-role 3 1 1 0 1 0")
 	equal(p, problems+"[2]", "NotPlanned new/proxy 1 pod not planned")
-	equal(p, "document.title", "(3) Seamark")
+	equal(p, "document.title", "(4) Seamark")
 	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)",
 		[]string{"All namespaces", "games", "new", "shop", "Another namespace…"})
 	equal(p, "[...document.querySelectorAll('#states .amount')].map((a) => a.innerText)", []string{"8", "3", "3", "28"})
 	// The cell of a pod stays the same element, so that it keeps the focus.
 	equal(p, "cellBefore === document.querySelector('[data-pod=\"shop/database-0\"]')", true)
 	// A screen reader hears the new numbers once.
-	equal(p, "document.getElementById('live').innerText", "42 pods: Failed: 8, Unknown: 3, No state: 3, Succeeded: 28. 3 problems.")
+	equal(p, "document.getElementById('live').innerText", "42 pods: Failed: 8, Unknown: 3, No state: 3, Succeeded: 28. 4 problems.")
 }
 
 // TestRestart checks that the page shows that it is not up to date while the server is away, and afterwards what

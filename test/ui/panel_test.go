@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/seamark-dev/seamark/internal/mark"
 )
 
@@ -76,7 +78,7 @@ func TestLocalSession(t *testing.T) {
 	w := newWorld(sample().markers[:1], podOf("default", "", "", "web", "local", probe("m", "p", succeeded, time.Second, "")))
 	s := newSite(t, w)
 	s.stop()
-	s.session.Source, s.session.Namespace = "local", ""
+	s.session.Source, s.session.Namespace, s.once = "local", "", true
 	s.start()
 	p := newTab(t, s.host)
 	p.open(s.url("?pod=default/web"))
@@ -84,4 +86,17 @@ func TestLocalSession(t *testing.T) {
 	equal(p, groups, []string{"Without a workload default 1"})
 	equal(p, "document.querySelector('.panel .hint').checkVisibility()", false)
 	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)", []string{"All namespaces", "default"})
+
+	// The page says that the run has ended, and keeps what it shows.
+	p.await("document.querySelector('.timeline .line')")
+	s.stop()
+	equal(p, connection, "ended")
+	equal(p, "document.getElementById('connection-text').innerText", "Ended")
+	p.await(notice + `.startsWith('The local run has ended. The page shows its state of ')`)
+	value[chromedp.Void](p, connect)
+	p.choose("#range", "1h")
+	p.choose("#group", "node")
+	equal(p, groups, []string{"local 1"})
+	equal(p, connection, "ended")
+	equal(p, "document.getElementById('namespace').disabled", true)
 }

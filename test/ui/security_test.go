@@ -57,7 +57,7 @@ func TestHostileTexts(t *testing.T) {
 			equal(p, "document.querySelector('.marks code').textContent", text+"="+text)
 			equal(p, "document.querySelector('#problems .message').textContent", text)
 			equal(p, "document.getElementById('source').textContent", "Cluster · "+text+" · v0.1.0")
-			equal(p, "document.title", "(1) Seamark")
+			equal(p, "document.title", "(2) Seamark")
 			equal(p, "document.querySelectorAll('script, style, img, a[href^=javascript], iframe').length", before)
 			equal(p, "Object.prototype.polluted === undefined && Object.keys(Object.prototype).length", 0)
 		})

@@ -49,6 +49,8 @@ type site struct {
 	source ui.Source
 	// session is what the page shows about the server.
 	session model.Session
+	// once is whether the page ends with the server.
+	once bool
 	// host is the address, which a restart keeps.
 	host string
 	stop func()
@@ -74,7 +76,7 @@ func (s *site) start() {
 		s.Fatal(err)
 	}
 	s.host = listener.Addr().String()
-	handler, err := ui.New(ui.Options{Source: s.source, Guard: s.gate, Session: s.session})
+	handler, err := ui.New(ui.Options{Source: s.source, Guard: s.gate, Session: s.session, Once: s.once})
 	if err != nil {
 		s.Fatal(err)
 	}

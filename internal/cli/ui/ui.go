@@ -162,7 +162,7 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (h
 	}
 	h, err := webui.New(webui.Options{
 		Source: source, Guard: source,
-		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace},
+		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace}, Once: true,
 	})
 	if err != nil {
 		return nil, nil, exit.Failure(err)

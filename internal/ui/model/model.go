@@ -151,6 +151,8 @@ type Markers struct {
 type End struct {
 	// Reason is why the stream ends, for users.
 	Reason string `json:"reason"`
+	// Final is whether the server has ended, and does not come back.
+	Final bool `json:"final,omitempty"`
 }
 
 // Timeline is the timeline of the probes of a pod.

@@ -8,15 +8,16 @@ import { setText } from './dom.js';
  * @param {import('./store.js').Store} store
  * @param {import('./i18n.js').Translator} translator
  * @param {readonly string[]} states
+ * @param {number} problems
  * @returns {string}
  */
-export function describe(store, translator, states) {
+export function describe(store, translator, states, problems) {
   const present = states.filter((state) => store.summary.states.has(state));
   return translator.text('summary', {
     count: store.summary.total,
     states: present.map((state) => translator.text('stateCount', { state: translator.text(`state.${state}`), count: store.summary.states.get(state) }))
       .join(translator.text('separator')),
-    problems: translator.text('summaryProblems', { count: store.summary.problems.size }),
+    problems: translator.text('summaryProblems', { count: problems }),
   });
 }
 

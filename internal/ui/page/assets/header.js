@@ -10,6 +10,8 @@ const other = '?';
 /** Draws the header: where the data come from, the connection, and the settings. */
 export class Header {
   #shown = '';
+  /** Where the data come from. */
+  source = 'cluster';
 
   /** @param {{namespace: (name: string) => void, language: (name: string) => void, theme: (name: string) => void}} choose */
   constructor(choose) {
@@ -49,7 +51,8 @@ export class Header {
    */
   drawSession(session) {
     if (!session) return;
-    const parts = [this.translator.text(`source.${session.source === 'local' ? 'local' : 'cluster'}`), session.user, session.version];
+    this.source = session.source === 'local' ? 'local' : 'cluster';
+    const parts = [this.translator.text(`source.${this.source}`), session.user, session.version];
     setText(byId('source'), parts.filter(Boolean).join(' · '));
   }
 
@@ -83,6 +86,7 @@ export class Header {
     const { translator } = this;
     byId('connection').dataset.state = status.state;
     setText(byId('connection-text'), translator.text(`connection.${status.state}`, { count: status.seconds ?? 0 }));
+    byId('namespace').disabled = status.state === 'ended';
     setText(byId('notice'), this.#notice(status, updated));
     byId('notice').hidden = byId('notice').textContent === '';
   }
@@ -94,6 +98,7 @@ export class Header {
     if (status.state === 'live' || status.state === 'connecting' && !byId('notice').textContent) return '';
     if (!updated) return reason ? translator.text('failed', { reason }) : byId('notice').textContent;
     const time = translator.clock.format(updated);
+    if (status.state === 'ended') return translator.text(`ended.${this.source}`, { time });
     if (status.state === 'connecting') return byId('notice').textContent;
     return reason ? translator.text('staleReason', { time, reason }) : translator.text('stale', { time });
   }

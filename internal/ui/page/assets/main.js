@@ -103,7 +103,7 @@ class Page {
   #apply(selection) {
     const before = this.selection;
     this.selection = selection;
-    if (selection.namespace !== before.namespace) {
+    if (selection.namespace !== before.namespace && this.#status.state !== 'ended') {
       this.store.clear();
       this.#open();
     }
@@ -184,9 +184,9 @@ class Page {
     this.markers.draw(store, translator, selection, link);
     this.toolbar.draw(this.grid, store, translator, selection);
     if (selection.pod) this.panel.draw(store.pods.get(selection.pod), store.ready);
-    const problems = store.summary.problems.size;
+    const problems = this.problems.count;
     setText(document.querySelector('title'), problems > 0 ? `(${problems}) ${translator.text('title')}` : translator.text('title'));
-    if (store.ready) this.announcer.say(describe(store, translator, states));
+    if (store.ready) this.announcer.say(describe(store, translator, states, problems));
   }
 
   #language(name) {

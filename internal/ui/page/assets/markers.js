@@ -3,7 +3,7 @@
 
 import { byId, element, reconcile, setAttribute, setText, svg } from './dom.js';
 import { states } from './location.js';
-import { drawMore } from './problems.js';
+import { conditionOf, drawMore } from './problems.js';
 
 /** How many markers are shown before "Show all" is chosen. */
 const few = 8;
@@ -54,7 +54,7 @@ function keyOf(marker) {
 
 /** Returns the markers with problems first, each part by name. */
 function ordered(markers) {
-  const troubled = (marker) => Number(marker.invalid !== '' && marker.invalid !== undefined) || Number(marker.problems > 0);
+  const troubled = (marker) => Number(marker.problems > 0 || conditionOf(marker) !== '');
   return [...markers].sort((a, b) => troubled(b) - troubled(a) || (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
@@ -78,7 +78,7 @@ function update(row, marker, { translator, selection, link }) {
   setAttribute(anchor, 'aria-current', current && 'true');
   setAttribute(anchor, 'title', marker.invalid ? translator.text('markerInvalid', { reason: marker.invalid }) : translator.text('showMarker', { marker: key }));
   row.classList.toggle('invalid', Boolean(marker.invalid));
-  const counts = [marker.pods, ...states.map((state) => marker[fields[state]]), marker.problems + (marker.invalid ? 1 : 0)];
+  const counts = [marker.pods, ...states.map((state) => marker[fields[state]]), marker.problems + (conditionOf(marker) ? 1 : 0)];
   counts.forEach((count, index) => {
     const cell = row.children[index + 2];
     setText(cell, translator.numbers.format(count));

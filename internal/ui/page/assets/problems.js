@@ -8,6 +8,8 @@ const few = 5;
 
 /** Draws the problems, grouped by marker and reason. Each is a link that filters the pods. */
 export class Problems {
+  /** The number of problems. */
+  count = 0;
   #all = false;
 
   /** @param {(changes: Object) => void} select */
@@ -30,7 +32,8 @@ export class Problems {
    * @param {(changes: Object) => string} link returns the URL of the selection with the changes
    */
   draw(store, translator, link) {
-    const problems = problemsOf(store);
+    const problems = problemsOf(store, translator);
+    this.count = problems.length;
     const shown = this.#all ? problems : problems.slice(0, few);
     setText(byId('problems-total'), problems.length > 0 ? translator.numbers.format(problems.length) : '');
     byId('problems-card').classList.toggle('some', problems.length > 0);
@@ -60,18 +63,32 @@ export function drawMore(button, needed, all, count, translator, toggle) {
 }
 
 /**
- * Returns the invalid markers and the problems of probes, the largest first.
+ * Returns the invalid markers, the problems of probes, the largest first, and the markers that select no pod.
  * @param {import('./store.js').Store} store
- * @returns {{key: string, marker: string, reason: string, message: string, count: number}[]}
+ * @param {import('./i18n.js').Translator} translator
+ * @returns {{key: string, marker: string, title: string, reason: string, message: string, count: number}[]}
  */
-function problemsOf(store) {
-  const invalid = store.markers.filter((marker) => marker.invalid).map((marker) => ({
-    key: `invalid ${marker.namespace}/${marker.name}`, marker: `${marker.namespace}/${marker.name}`, reason: '', message: marker.invalid, count: 0,
+function problemsOf(store, translator) {
+  const ofMarkers = (kind, title, message) => store.markers.filter((marker) => conditionOf(marker) === kind).map((marker) => ({
+    key: `${kind} ${marker.namespace}/${marker.name}`, marker: `${marker.namespace}/${marker.name}`, title, reason: '', message: message(marker), count: 0,
   }));
   const groups = store.summary.groups().map(({ key, marker, reason, messages }) => ({
-    key, marker, reason, message: messages.values().next().value ?? '', count: messages.size,
+    key, marker, title: reason, reason, message: messages.values().next().value ?? '', count: messages.size,
   }));
-  return [...invalid, ...groups];
+  return [
+    ...ofMarkers('invalid', translator.text('invalidMarker'), (marker) => marker.invalid), ...groups,
+    ...(store.ready ? ofMarkers('empty', translator.text('emptyMarker'), () => translator.text('emptyMarkerText')) : []),
+  ];
+}
+
+/**
+ * Returns what is wrong with a marker itself.
+ * @param {Object} marker
+ * @returns {string} invalid, empty (it selects no pod), or an empty text
+ */
+export function conditionOf(marker) {
+  if (marker.invalid) return 'invalid';
+  return marker.pods === 0 ? 'empty' : '';
 }
 
 function create() {
@@ -83,7 +100,7 @@ function update(node, problem, translator, link) {
   const anchor = node.firstChild;
   const [, reason, of, pods, message] = anchor.children;
   const count = problem.count > 0 ? translator.text('problemPods', { count: problem.count }) : '';
-  setText(reason, problem.reason || translator.text('invalidMarker'));
+  setText(reason, problem.title);
   setText(of, problem.marker);
   setText(pods, count);
   setText(message, problem.message);

@@ -59,12 +59,14 @@ export class Stream {
   #abort = null;
   #timer = 0;
   #failures = 0;
+  /** Where to connect. It is empty after the server has ended. */
   #url = '';
 
   /**
    * @param {(name: string, data: Object) => void} receive is called for each event
    * @param {(status: {state: string, seconds?: number, reason?: string}) => void} status is called when the
-   *   state changes: connecting, live, waiting (with the seconds until the next try) or refused
+   *   state changes: connecting, live, waiting (with the seconds until the next try), refused, or ended if the
+   *   server does not come back
    */
   constructor(receive, status) {
     this.#receive = receive;
@@ -107,7 +109,9 @@ export class Stream {
     } catch {
       // The server is not reachable, or the connection broke.
     }
-    if (this.#abort === abort) this.#retry(refused, reason);
+    if (this.#abort !== abort) return;
+    if (this.#url) this.#retry(refused, reason);
+    else this.#status({ state: 'ended' });
   }
 
   /** Reads events until the stream ends, and returns why the server ended it, if it said so. */
@@ -118,6 +122,7 @@ export class Stream {
       const content = JSON.parse(data);
       if (name === 'end') {
         reason = content.reason ?? '';
+        if (content.final) this.#url = '';
         return;
       }
       if (name === 'ready') {

@@ -32,6 +32,7 @@ export class Timeline {
     this.select.addEventListener('change', () => {
       this.#range = this.select.value;
       this.#requested = 0;
+      this.#data = null;
       this.refresh();
     });
     this.body = element('div', { class: 'timeline' });
@@ -79,7 +80,9 @@ export class Timeline {
       this.#data = await response.json();
       this.#draw();
     } catch (error) {
-      if (!abort.signal.aborted) this.body.replaceChildren(element('p', { class: 'calm' }, this.translator.text('timelineFailed', { reason: error.message })));
+      // Without a server, the timeline stays: the page says that it is not connected.
+      const unreachable = error instanceof TypeError && this.#data;
+      if (!abort.signal.aborted && !unreachable) this.body.replaceChildren(element('p', { class: 'calm' }, this.translator.text('timelineFailed', { reason: error.message })));
     }
   }
 
