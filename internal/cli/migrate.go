@@ -29,6 +29,8 @@ type MigrateCheckOptions struct {
 	// Filenames are files, folders, URLs, or "-" for the standard input, which are checked instead of
 	// the cluster.
 	Filenames []string
+	// Back checks a return to OpenKruise.
+	Back bool
 	// Output is text, json or yaml.
 	Output string
 }
@@ -38,6 +40,9 @@ modified: values that markers leave unset, fields that Seamark refuses, keys tha
 too, marks that no marker declares, pods on virtual nodes, CloneSets and StatefulSets that Seamark
 does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks
 for, and other kinds of OpenKruise that are in use.
+
+With --back, show what would change for CloneSets and StatefulSets if OpenKruise took over again:
+what its webhooks would refuse, and sets whose pods it would update.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
@@ -54,7 +59,10 @@ const migrateCheckExample = `  # Check the whole cluster
   seamark migrate check -n game
 
   # Check manifests without a cluster
-  seamark migrate check -f manifests/`
+  seamark migrate check -f manifests/
+
+  # Check before a return to OpenKruise
+  seamark migrate check --back`
 
 func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	command := &cobra.Command{
@@ -85,6 +93,7 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 	o.Flags.AddTo(command)
 	command.Flags().StringArrayVarP(&o.Filenames, "filename", "f", nil,
 		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable)")
+	command.Flags().BoolVar(&o.Back, "back", false, "check a return to OpenKruise")
 	command.Flags().StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
 	cluster.CompleteValues(command, "output", reportOutputs())
 	return command
@@ -96,7 +105,7 @@ func (o *MigrateCheckOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := migrate.Check(ctx, objects)
+	found, err := o.check(ctx, objects)
 	if err != nil {
 		return exit.Failure(err)
 	}
@@ -114,6 +123,13 @@ func (o *MigrateCheckOptions) Run(ctx context.Context) error {
 	return report.verdict()
 }
 
+func (o *MigrateCheckOptions) check(ctx context.Context, objects migrate.Cluster) ([]migrate.Finding, error) {
+	if o.Back {
+		return migrate.CheckBack(objects)
+	}
+	return migrate.Check(ctx, objects)
+}
+
 // read returns the objects, and what could not be read because of missing permissions.
 func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gather.Unread, error) {
 	if len(o.Filenames) > 0 {
@@ -125,7 +141,11 @@ func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gath
 		return migrate.Cluster{}, nil, err
 	}
 	// The namespace of the context says nothing about what is migrated.
-	objects, unread := gather.Read(ctx, connection.Client, *o.Flags.Namespace)
+	read := gather.Read
+	if o.Back {
+		read = gather.ReadBack
+	}
+	objects, unread := read(ctx, connection.Client, *o.Flags.Namespace)
 	for _, each := range unread {
 		if !check.IsDenied(each.Err) {
 			return migrate.Cluster{}, nil, cluster.Unreachable(each.Err)

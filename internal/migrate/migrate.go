@@ -4,7 +4,7 @@
 // Package migrate finds what would change if Seamark took over from OpenKruise in a cluster: values
 // that markers leave unset, fields that Seamark refuses, keys that others set too, pods on virtual
 // nodes, workloads with fields that Seamark does not serve or treats differently, and a manager of
-// OpenKruise whose lease Seamark does not see.
+// OpenKruise whose lease Seamark does not see. CheckBack does the same for a return to OpenKruise.
 //
 // The package is pure: package gather reads the objects.
 package migrate
@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,6 +88,8 @@ type Cluster struct {
 	Pods []*corev1.Pod
 	// Manager is OpenKruise's manager, nil if it is not known.
 	Manager *Manager
+	// Revisions are the update revisions of the sets. Only CheckBack uses them.
+	Revisions []*appsv1.ControllerRevision
 	// Virtual are the names of the virtual nodes.
 	Virtual sets.Set[string]
 	// Definitions are the CRDs of OpenKruise.
@@ -115,11 +118,15 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	}
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
+	sortFindings(found)
+	return found, nil
+}
+
+func sortFindings(found []Finding) {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(string(a.Level), string(b.Level)), strings.Compare(a.Object(), b.Object()),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.OpenKruise, b.OpenKruise))
 	})
-	return found, nil
 }
 
 // refused returns the errors with which Seamark's CRD refuses the object.

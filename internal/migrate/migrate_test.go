@@ -305,16 +305,20 @@ spec:
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got strings.Builder
-			for _, f := range found {
-				fmt.Fprintf(&got, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)
-				if f.Pods != "" {
-					fmt.Fprintf(&got, "  pods: %s\n", f.Pods)
-				}
-			}
-			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), got.String())
+			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
 	}
+}
+
+func text(found []migrate.Finding) string {
+	var text strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&text, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)
+		if f.Pods != "" {
+			fmt.Fprintf(&text, "  pods: %s\n", f.Pods)
+		}
+	}
+	return text.String()
 }
 
 // TestCheckKeepsObjects checks that the objects are not changed: setting defaults would.

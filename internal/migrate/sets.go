@@ -4,6 +4,7 @@
 package migrate
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,10 +30,13 @@ type set struct {
 	strategy string
 	// podsToDelete are those of a CloneSet.
 	podsToDelete []string
-	// start is the first ordinal of a StatefulSet, reserves whether it reserves ordinals, and
-	// updateRevision is that of its status.
-	start          int32
-	reserves       bool
+	// scatters are the terms of the scatterStrategy of a CloneSet.
+	scatters v1alpha1.UpdateScatterStrategy
+	// start is the first ordinal of a StatefulSet, reserves whether it reserves ordinals, and rolling
+	// whether it sets rollingUpdate although its type is OnDelete.
+	start             int32
+	reserves, rolling bool
+	// updateRevision is that of the status.
 	updateRevision string
 }
 
@@ -52,7 +56,8 @@ func setsOf(c Cluster) []*set {
 			inPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
 				kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 			priority: from.Spec.UpdateStrategy.PriorityStrategy, strategy: "spec.updateStrategy.priorityStrategy",
-			podsToDelete: from.Spec.ScaleStrategy.PodsToDelete,
+			podsToDelete: from.Spec.ScaleStrategy.PodsToDelete, scatters: from.Spec.UpdateStrategy.ScatterStrategy,
+			updateRevision: from.Status.UpdateRevision,
 		})
 	}
 	for _, object := range c.StatefulSets {
@@ -67,6 +72,7 @@ func setsOf(c Cluster) []*set {
 			reserves: len(from.Spec.ReserveOrdinals) > 0, updateRevision: from.Status.UpdateRevision,
 		}
 		if update := from.Spec.UpdateStrategy.RollingUpdate; update != nil {
+			s.rolling = from.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 			s.inPlace = update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
 				update.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 			if update.UnorderedUpdate != nil {

@@ -31,6 +31,8 @@ const (
 	GateResize = "InPlaceWorkloadVerticalScaling"
 	// GatePreDownload lets OpenKruise pull images before it updates pods.
 	GatePreDownload = "PreDownloadImageForInPlaceUpdate"
+	// GateNoDefaults keeps OpenKruise's webhooks from adding the defaults of pods to templates.
+	GateNoDefaults = "TemplateNoDefaults"
 )
 
 // Manager is the Deployment of OpenKruise's manager.

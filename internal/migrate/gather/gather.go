@@ -7,9 +7,11 @@ package gather
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,13 +42,50 @@ type Unread struct {
 func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
 	r.cluster.Markers = r.list(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	r.cluster.CloneSets = r.list(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
-	r.cluster.StatefulSets = r.list(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
+	r.sets(ctx)
 	r.pods(ctx)
 	r.manager(ctx)
 	r.nodes(ctx)
 	r.definitions(ctx)
 	return r.cluster, r.unread
+}
+
+// ReadBack reads what a return to OpenKruise depends on, as Read does.
+func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
+	r := &reading{reader: reader, namespace: namespace}
+	r.sets(ctx)
+	r.manager(ctx)
+	r.revisions(ctx)
+	return r.cluster, r.unread
+}
+
+func (r *reading) sets(ctx context.Context) {
+	r.cluster.CloneSets = r.list(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
+	r.cluster.StatefulSets = r.list(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
+}
+
+// revisions reads the update revisions of the sets.
+func (r *reading) revisions(ctx context.Context) {
+	wanted := map[string]sets.Set[string]{}
+	for _, set := range slices.Concat(r.cluster.CloneSets, r.cluster.StatefulSets) {
+		name, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+		if wanted[set.GetNamespace()] == nil {
+			wanted[set.GetNamespace()] = sets.New[string]()
+		}
+		wanted[set.GetNamespace()].Insert(name)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(wanted)) {
+		err := pages(ctx, r.reader, func() *appsv1.ControllerRevisionList { return &appsv1.ControllerRevisionList{} },
+			func(l *appsv1.ControllerRevisionList) bool {
+				for i := range l.Items {
+					if wanted[namespace].Has(l.Items[i].Name) {
+						r.cluster.Revisions = append(r.cluster.Revisions, &l.Items[i])
+					}
+				}
+				return true
+			}, client.InNamespace(namespace))
+		r.failed("controllerrevisions of namespace "+namespace, err)
+	}
 }
 
 type reading struct {

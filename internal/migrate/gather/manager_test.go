@@ -15,7 +15,9 @@ import (
 )
 
 func TestManagerOf(t *testing.T) {
-	all := map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GatePreDownload: true}
+	all := map[string]bool{
+		migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GatePreDownload: true, migrate.GateNoDefaults: true,
+	}
 	for name, test := range map[string]struct {
 		args            string
 		election        bool
@@ -35,7 +37,7 @@ func TestManagerOf(t *testing.T) {
 		"all gates": {"--feature-gates=AllAlpha=true", true, "kruise-system", "kruise-manager", all},
 		"all gates but one": {
 			"--feature-gates=AllAlpha=true,PreDownloadImageForInPlaceUpdate=false", true, "kruise-system", "kruise-manager",
-			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true},
+			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateNoDefaults: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

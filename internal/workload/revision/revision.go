@@ -72,10 +72,10 @@ type Encoder struct {
 // afterwards. A nil Encoder encodes each time.
 func (e *Encoder) encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	if e == nil {
-		return encode(template)
+		return Content(template)
 	}
 	if e.template == nil || !equality.Semantic.DeepEqual(e.template, template) {
-		content, err := encode(template)
+		content, err := Content(template)
 		if err != nil {
 			return nil, err
 		}
@@ -85,10 +85,11 @@ func (e *Encoder) encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	return e.content, nil
 }
 
-// encode returns the content of the revision that records the template, byte for byte as OpenKruise 1.9
+// Content returns the content of the revision that records the template, byte for byte as OpenKruise 1.9
 // writes it: OpenKruise recreates the pods of a set if no revision has its bytes. The keys are sorted, and
-// times that are not set are null, as the libraries of Kubernetes 1.32 write them.
-func encode(template *corev1.PodTemplateSpec) ([]byte, error) {
+// times that are not set are null, as the libraries of Kubernetes 1.32 write them. An error is one of the
+// encoder.
+func Content(template *corev1.PodTemplateSpec) ([]byte, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {
 		return nil, fmt.Errorf("encode the pod template: %w", err)
