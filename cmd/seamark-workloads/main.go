@@ -68,6 +68,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Controllers:             c.Controllers,
+		RecreateForClaims:       c.FeatureGates[config.RecreateForClaimsGate],
 		OpenKruiseNamespace:     c.OpenKruise.Namespace,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // The feature gates, with the names that OpenKruise uses.
@@ -17,6 +19,9 @@ const (
 	PodProbeMarkerGate = "PodProbeMarkerGate"
 	// ServerlessGate enables support for pods on virtual nodes. Default false.
 	ServerlessGate = "EnablePodProbeMarkerOnServerless"
+	// RecreateForClaimsGate makes updates of CloneSets recreate pods whose claims have changed. Default
+	// false.
+	RecreateForClaimsGate = "RecreatePodWhenChangeVCTInCloneSetGate"
 )
 
 // Gates that set the gates of a stage that are not set by name.
@@ -33,41 +38,63 @@ type gate struct {
 	stage string
 }
 
-// gates returns the gates with their defaults. The package featuregate of Kubernetes would link
-// the metrics and traces of Kubernetes into every program.
-func gates() []gate {
-	return []gate{
+// gates are the feature gates of a program. The package featuregate of Kubernetes would link the
+// metrics and traces of Kubernetes into every program.
+type gates []gate
+
+func managerGates() gates {
+	return gates{
 		{name: PodProbeMarkerGate, on: true, stage: allBeta},
 		{name: ServerlessGate, on: false, stage: allAlpha},
 	}
 }
 
-// knownGates returns the names of all gates, sorted.
-func knownGates() []string {
+func workloadGates() gates {
+	return gates{{name: RecreateForClaimsGate, on: false, stage: allAlpha}}
+}
+
+// names returns the names of all gates that can be set, sorted.
+func (all gates) names() []string {
 	names := []string{allAlpha, allBeta}
-	for _, g := range gates() {
+	for _, g := range all {
 		names = append(names, g.name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// effective returns the given gates and the resulting values of Seamark's gates. It keeps
+// effective returns the given gates and the resulting values of the program's gates. It keeps
 // unknown gates, which validation rejects.
-func effective(given map[string]bool) map[string]bool {
-	all := map[string]bool{}
-	for _, g := range gates() {
-		all[g.name] = g.on
+func (all gates) effective(given map[string]bool) map[string]bool {
+	values := map[string]bool{}
+	for _, g := range all {
+		values[g.name] = g.on
 		if on, set := given[g.stage]; set {
-			all[g.name] = on
+			values[g.name] = on
 		}
 	}
-	maps.Copy(all, given)
-	return all
+	maps.Copy(values, given)
+	return values
+}
+
+// bind defines the flag that sets the gates.
+func (all gates) bind(f flags, into *map[string]bool) {
+	f.set.Var(gatesFlag{into, all}, "feature-gates", "feature gates, as A=true,B=false; the gates are "+strings.Join(all.names(), ", "))
+	f.remember("feature-gates", "featureGates")
+}
+
+// gates adds the gates that the program does not have.
+func (p *problems) gates(given map[string]bool, all gates) {
+	for name := range given {
+		oneOf(p, field.NewPath("featureGates").Key(name), name, all.names()...)
+	}
 }
 
 // gatesFlag is the value of a flag that sets the gates it names and keeps the others.
-type gatesFlag struct{ gates *map[string]bool }
+type gatesFlag struct {
+	gates *map[string]bool
+	all   gates
+}
 
 // Set parses pairs such as A=true,B=false.
 func (f gatesFlag) Set(text string) error {
@@ -77,8 +104,8 @@ func (f gatesFlag) Set(text string) error {
 		if name == "" {
 			continue
 		}
-		if !slices.Contains(knownGates(), name) {
-			return fmt.Errorf("unknown feature gate %q: must be one of %s", name, strings.Join(knownGates(), ", "))
+		if !slices.Contains(f.all.names(), name) {
+			return fmt.Errorf("unknown feature gate %q: must be one of %s", name, strings.Join(f.all.names(), ", "))
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {

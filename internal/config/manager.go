@@ -42,14 +42,13 @@ func (m *Manager) Load() (*v1alpha1.ManagerConfiguration, error) { return m.sour
 
 func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
-	f.set.Var(gatesFlag{&c.FeatureGates}, "feature-gates", "feature gates, as A=true,B=false; the gates are "+strings.Join(knownGates(), ", "))
-	f.remember("feature-gates", "featureGates")
+	managerGates().bind(f, &c.FeatureGates)
 	f.text(&c.UI.BindAddress, "ui-bind-address", "ui.bindAddress", "loopback address that serves the web page, such as 127.0.0.1:8082; 0 disables it")
 	bindShared(f, &c.Pprof, &c.Logging)
 }
 
 func completeManager(c *v1alpha1.ManagerConfiguration, namespaceFile string) {
-	c.FeatureGates = effective(c.FeatureGates)
+	c.FeatureGates = managerGates().effective(c.FeatureGates)
 	completeLease(&c.LeaderElection, namespaceFile)
 }
 
@@ -92,9 +91,7 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	found.atLeast(defaults.Child("successThreshold"), c.ProbeDefaults.SuccessThreshold, 1)
 	found.atLeast(defaults.Child("failureThreshold"), c.ProbeDefaults.FailureThreshold, 1)
 
-	for name := range c.FeatureGates {
-		oneOf(&found, field.NewPath("featureGates").Key(name), name, knownGates()...)
-	}
+	found.gates(c.FeatureGates, managerGates())
 	found.webhook(field.NewPath("serverless", "webhook"), c.Serverless.Webhook)
 	return found.sorted()
 }

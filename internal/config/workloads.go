@@ -26,7 +26,10 @@ func NewWorkloads(set *pflag.FlagSet, namespaceFile string) *Workloads {
 		name:     "WorkloadsConfiguration",
 		defaults: v1alpha1.SetWorkloadsDefaults,
 		bind:     bindWorkloads,
-		complete: func(c *v1alpha1.WorkloadsConfiguration) { completeLease(&c.LeaderElection, namespaceFile) },
+		complete: func(c *v1alpha1.WorkloadsConfiguration) {
+			c.FeatureGates = workloadGates().effective(c.FeatureGates)
+			completeLease(&c.LeaderElection, namespaceFile)
+		},
 		validate: validateWorkloads,
 	})}
 	w.Kubeconfig.Bind(set)
@@ -38,6 +41,7 @@ func (w *Workloads) Load() (*v1alpha1.WorkloadsConfiguration, error) { return w.
 
 func bindWorkloads(f flags, c *v1alpha1.WorkloadsConfiguration) {
 	bindElected(f, "replica", &c.LeaderElection, &c.Metrics, &c.Health)
+	workloadGates().bind(f, &c.FeatureGates)
 	bindShared(f, &c.Pprof, &c.Logging)
 }
 
@@ -46,6 +50,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.elected(c.LeaderElection, c.Metrics, c.Health)
 	found.shared(c.Pprof, c.Logging)
 	found.name(field.NewPath("openKruise", "namespace"), c.OpenKruise.Namespace, validation.ValidateNamespaceName)
+	found.gates(c.FeatureGates, workloadGates())
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":    c.Controllers.CloneSet,

@@ -37,6 +37,12 @@ func TestWorkloads(t *testing.T) {
 			line{file: workloadsHead + "openKruise: {namespace: kruise}"},
 			func(c *v1alpha1.WorkloadsConfiguration) { c.OpenKruise.Namespace = "kruise" },
 		},
+		"gates": {
+			line{file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"}},
+			func(c *v1alpha1.WorkloadsConfiguration) {
+				c.FeatureGates["AllAlpha"], c.FeatureGates[RecreateForClaimsGate] = true, true
+			},
+		},
 		"flags override the file": {
 			line{
 				file: workloadsHead + "metrics: {bindAddress: \":1\"}\nleaderElection: {resourceNamespace: kube-system}",
@@ -56,6 +62,7 @@ func TestWorkloads(t *testing.T) {
 			want := &v1alpha1.WorkloadsConfiguration{}
 			v1alpha1.SetWorkloadsDefaults(want)
 			want.LeaderElection.ResourceNamespace = "marks"
+			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false}
 			tc.want(want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
@@ -84,6 +91,10 @@ func TestInvalidWorkloads(t *testing.T) {
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},
 			"openKruise.namespace: Invalid value: \"Kruise\": a lowercase RFC 1123 label",
+		},
+		"gate of the manager": {
+			line{file: workloadsHead + "featureGates: {PodProbeMarkerGate: true}"},
+			`featureGates[PodProbeMarkerGate]: Unsupported value: "PodProbeMarkerGate": supported values: "AllAlpha", "AllBeta", "RecreatePodWhenChangeVCTInCloneSetGate"`,
 		},
 		"namespace of the lease": {
 			line{args: []string{"--leader-election-namespace=A"}},

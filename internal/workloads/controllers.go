@@ -96,7 +96,7 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, share
 		if err != nil {
 			return err
 		}
-		if err := cloneset.New(own).Add(mgr, informers, int(enabled.CloneSet.Concurrency)); err != nil {
+		if err := cloneset.New(own, w.options.RecreateForClaims).Add(mgr, informers, int(enabled.CloneSet.Concurrency)); err != nil {
 			return err
 		}
 	}

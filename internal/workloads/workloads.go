@@ -59,6 +59,9 @@ type Options struct {
 	PprofBindAddress string
 	// Controllers are the controllers to run.
 	Controllers configv1alpha1.WorkloadControllers
+	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: an update of a CloneSet
+	// recreates pods whose claims have changed.
+	RecreateForClaims bool
 	// OpenKruiseNamespace is the namespace of the lease of OpenKruise's manager. The controllers do
 	// not run while it is renewed.
 	OpenKruiseNamespace string

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/config"
 )
 
 // schema is the part of a JSON schema that the tests read.
@@ -165,6 +166,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			for _, controller := range want["controllers"].(map[string]any) {
 				delete(controller.(map[string]any), "enabled")
 			}
+			want["featureGates"] = map[string]any{config.RecreateForClaimsGate: map[string]any{}}
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -137,6 +137,7 @@ func TestWorkloadsValues(t *testing.T) {
 		"memory":                {"workloads.resources.limits.memory=1Gi", program, container + "env.0.value", "921MiB"},
 		"config file":           {"workloads.config.logging.verbosity=2", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
 		"concurrency":           {"workloads.config.controllers.cloneSet.concurrency=4", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
+		"gate":                  {"workloads.config.featureGates.RecreatePodWhenChangeVCTInCloneSetGate=true", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
 		"namespace of a lease":  {"workloads.config.openKruise.namespace=kruise", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
 		"config volume":         {"workloads.config.logging.verbosity=2", program, pod + "volumes.0.configMap.name", name},
 		"no CRDs":               {"crds.install=false", key{Kind: "CustomResourceDefinition", Name: "clonesets.apps.kruise.io"}, "metadata.name", nil},

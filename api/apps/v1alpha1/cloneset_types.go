@@ -25,6 +25,10 @@ const (
 	// CloneSet, from which the instance ID is computed.
 	PodSerialAnnotationKey = "seamark.dev/pod-serial"
 
+	// CloneSetClaimTemplatesHashKey is the annotation of a ControllerRevision that contains the hash of
+	// volumeClaimTemplates when the revision became the update revision, empty if there were none.
+	CloneSetClaimTemplatesHashKey = "kruise.io/cloneset-volumeclaimtemplate-hash"
+
 	// DefaultCloneSetMaxUnavailable is the default of updateStrategy.maxUnavailable of a CloneSet.
 	DefaultCloneSetMaxUnavailable = "20%"
 )

@@ -30,6 +30,10 @@ type WorkloadsConfiguration struct {
 	// controllers configures which controllers run, at least one.
 	// +optional
 	Controllers WorkloadControllers `json:"controllers,omitempty"`
+	// featureGates enables and disables features by name. Gates that are not listed keep their
+	// defaults: RecreatePodWhenChangeVCTInCloneSetGate false.
+	// +optional
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// openKruise describes an installation of OpenKruise in the cluster. While its manager runs, the
 	// controllers do not.
 	// +optional

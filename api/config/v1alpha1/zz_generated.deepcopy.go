@@ -271,6 +271,13 @@ func (in *WorkloadsConfiguration) DeepCopyInto(out *WorkloadsConfiguration) {
 	out.Pprof = in.Pprof
 	out.Logging = in.Logging
 	in.Controllers.DeepCopyInto(&out.Controllers)
+	if in.FeatureGates != nil {
+		in, out := &in.FeatureGates, &out.FeatureGates
+		*out = make(map[string]bool, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	out.OpenKruise = in.OpenKruise
 }
 

@@ -23,12 +23,16 @@ import (
 func Kind() schema.GroupVersionKind { return cloneset.Kind() }
 
 // Reconciler runs CloneSets.
-type Reconciler struct{ workload.Base }
+type Reconciler struct {
+	workload.Base
+	recreateForClaims bool
+}
 
-// New returns a Reconciler. It sets the kind and the parts of the options.
-func New(options workload.Options) *Reconciler {
+// New returns a Reconciler. It sets the kind and the parts of the options. RecreateForClaims is that of
+// cloneset.Input.
+func New(options workload.Options, recreateForClaims bool) *Reconciler {
 	options.Kind, options.Parts = Kind(), parts
-	return &Reconciler{Base: workload.NewBase(options)}
+	return &Reconciler{Base: workload.NewBase(options), recreateForClaims: recreateForClaims}
 }
 
 // Add runs the Reconciler under the manager, with at most concurrency sets at a time.
@@ -46,6 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	plan, err := cloneset.Plan(cloneset.Input{
 		Set: set, Pods: observed.Pods, Claims: observed.Claims, Revisions: observed.Revisions, Encoder: observed.Encoder,
 		Nodes: observed.Nodes, Markers: observed.Markers, TakenNames: observed.TakenNames, Now: now,
+		RecreateForClaims: r.recreateForClaims,
 	})
 	if err != nil {
 		status := cloneset.Unplanned(set, err, now)

@@ -34,6 +34,8 @@ type fixture struct {
 	claims   []*corev1.PersistentVolumeClaim
 	markers  workload.Markers
 	nodes    map[string]map[string]string
+
+	recreateForClaims bool
 }
 
 func newFixture(t testing.TB, replicas int32, change ...func(*v1alpha1.CloneSet)) *fixture {
@@ -125,7 +127,8 @@ func (f *fixture) isOld(p *corev1.Pod) { f.ofRevision(f.old)(p) }
 func (f *fixture) input() Input {
 	return Input{
 		Set: f.set, Pods: f.pods, Claims: f.claims, Markers: f.markers, Nodes: f.nodes,
-		Revisions: []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
+		RecreateForClaims: f.recreateForClaims,
+		Revisions:         []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
 	}
 }
 

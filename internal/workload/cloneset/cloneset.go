@@ -54,6 +54,9 @@ type Input struct {
 	Nodes map[string]map[string]string
 	// Markers is what is known about the markers that select the pods.
 	Markers workload.Markers
+	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: with InPlaceIfPossible, pods
+	// whose claims have other templates than those of the update revision are recreated.
+	RecreateForClaims bool
 	// TakenNames are names of pods that the set must not use: a create failed because a pod that
 	// does not belong to the set has the name. It may be nil.
 	TakenNames map[string]bool

@@ -176,6 +176,9 @@ func (p *planner) decide(m *member) (*inplace.Change, string, error) {
 		return nil, fmt.Sprintf("revision %q of the pod does not exist",
 			m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]), nil
 	}
+	if only := p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType; p.RecreateForClaims && !only && p.newClaims(old) {
+		return nil, "volumeClaimTemplates have changed", nil
+	}
 	difference := p.differences[old.Name]
 	if difference == nil {
 		from, err := p.template(old)
@@ -241,8 +244,10 @@ func (p *planner) readRevisions() error {
 		owner.CollisionCount = *p.Set.Status.CollisionCount
 	}
 	var err error
-	p.revisions, err = revision.Plan(owner, p.Revisions, limit, inUse)
-	return err
+	if p.revisions, err = revision.Plan(owner, p.Revisions, limit, inUse); err != nil {
+		return err
+	}
+	return p.recordClaims()
 }
 
 // writeRevisions adds the changes of revisions to the step.
