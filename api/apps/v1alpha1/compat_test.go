@@ -56,9 +56,9 @@ func checkUnions(t *testing.T, text []byte, want int) {
 		}
 	}
 	for _, version := range definition.Spec.Versions {
-		walk("", version.Schema.OpenAPIV3Schema)
-	}
-	if found != want {
-		t.Errorf("found %d fields that are a number or a text, want %d", found, want)
+		found = 0
+		if walk(version.Name, version.Schema.OpenAPIV3Schema); found != want {
+			t.Errorf("found %d fields of %s that are a number or a text, want %d", found, version.Name, want)
+		}
 	}
 }
