@@ -193,9 +193,13 @@ func (o *LintOptions) print(report lintReport) error {
 	}
 }
 
-// printFindings prints one line per finding, and one for its fix.
+// maxFindings is the number of findings that are printed as text.
+const maxFindings = 1000
+
+// printFindings prints one line per finding, and one for its fix. It counts those above maxFindings.
 func printFindings(w io.Writer, findings []lint.Finding) error {
-	for _, f := range findings {
+	more := len(findings) - maxFindings
+	for _, f := range findings[:min(len(findings), maxFindings)] {
 		place, message := f.File, f.Message
 		if f.Line > 0 {
 			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
@@ -212,6 +216,10 @@ func printFindings(w io.Writer, findings []lint.Finding) error {
 		if _, err := fmt.Fprintf(w, "%s: %s: %s\n", place, f.Severity, withRule(message, f.Rule)); err != nil {
 			return err
 		}
+	}
+	if more > 0 {
+		_, err := fmt.Fprintf(w, "%d more findings: other formats than text show all\n", more)
+		return err
 	}
 	return nil
 }

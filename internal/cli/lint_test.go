@@ -258,6 +258,24 @@ func TestLintLimits(t *testing.T) {
 	}
 }
 
+// Many findings are counted instead of printed, except for programs.
+func TestManyFindingsAreCounted(t *testing.T) {
+	manifest := strings.Repeat("---\napiVersion: apps.kruise.io/v1alpha1\nkind: Game\n", 20_000)
+	stdout, stderr, code := execute(t, manifest, "lint", "-")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if want := "19000 more findings: other formats than text show all"; lines[len(lines)-1] != want || len(lines) > 2*maxFindings+1 {
+		t.Errorf("%d lines, the last one is %q, want %q", len(lines), lines[len(lines)-1], want)
+	}
+	if code != exit.Failed || !strings.HasPrefix(stderr, "Error: 20000 errors, ") {
+		t.Errorf("exit code %d, errors %q", code, stderr)
+	}
+	stdout, _, _ = execute(t, manifest, "lint", "-", "-o", "json")
+	var report lintReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) != 20_000 {
+		t.Errorf("%d findings in JSON: %v", len(report.Findings), err)
+	}
+}
+
 // All examples are clean, so that users can start from them.
 func TestLintExamples(t *testing.T) {
 	stdout, stderr, code := execute(t, "", "lint", "../../examples", "--fail-on", "warning")

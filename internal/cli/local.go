@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -253,9 +254,9 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if problems := s.runner.Warnings(); o.Strict && len(problems) > 0 {
-		return fmt.Errorf("invalid markers, and --strict is set:\n  %s", strings.Join(problems, "\n  "))
+		return fmt.Errorf("invalid markers, and --strict is set:%s", listed(problems))
 	}
-	s.warnings = append(ignored, s.runner.Warnings()...)
+	s.warnings = append(ignored, firstOf(s.runner.Warnings())...)
 	for _, warning := range s.warnings {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
 	}
@@ -296,19 +297,33 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 // are any. With --strict, it returns them as an error, except for those that cannot affect
 // probes.
 func (o *LocalOptions) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
-	var ignored, rejected strings.Builder
+	var ignored, rejected []string
 	for _, u := range unsupported {
 		if o.Strict && !u.Harmless() {
-			fmt.Fprintf(&rejected, "\n  %s", u.Location())
+			rejected = append(rejected, u.Location())
 			continue
 		}
-		fmt.Fprintf(&ignored, "\n  %s", u)
+		ignored = append(ignored, u.String())
 	}
-	if rejected.Len() > 0 {
-		return nil, fmt.Errorf("a local run does not support these, and --strict is set:%s", rejected.String())
+	if len(rejected) > 0 {
+		return nil, fmt.Errorf("a local run does not support these, and --strict is set:%s", listed(rejected))
 	}
-	if ignored.Len() == 0 {
+	if len(ignored) == 0 {
 		return nil, nil
 	}
-	return []string{"a local run ignores:" + ignored.String()}, nil
+	return []string{"a local run ignores:" + listed(ignored)}, nil
+}
+
+// maxListed is the number of warnings, or of lines of one, that are printed.
+const maxListed = 100
+
+// listed returns a text with a line for each of the first lines, and one that counts the others.
+func listed(lines []string) string { return "\n  " + strings.Join(firstOf(lines), "\n  ") }
+
+// firstOf returns the first lines, and one that counts the others.
+func firstOf(lines []string) []string {
+	if more := len(lines) - maxListed; more > 0 {
+		return append(slices.Clone(lines[:maxListed]), fmt.Sprintf("%d more", more))
+	}
+	return lines
 }

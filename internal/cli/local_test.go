@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -259,6 +260,20 @@ func TestRunnerWarningsArePrinted(t *testing.T) {
 		}
 		if diff := cmp.Diff("Warning: marker idle matches no pod\n", stderr); diff != "" {
 			t.Errorf("standard error (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestManyWarningsAreCounted(t *testing.T) {
+	many := slices.Repeat([]string{"marker idle matches no pod"}, 20_000)
+	synctest.Test(t, func(t *testing.T) {
+		_, stderr, err := play(t, &script{warnings: many}, LocalOptions{Timeout: time.Second})
+		if lines := strings.Count(stderr, "\n"); err != nil || lines != maxListed+1 || !strings.HasSuffix(stderr, "\nWarning: 19900 more\n") {
+			t.Errorf("%d lines, error %v: %.80s", lines, err, stderr)
+		}
+		_, _, err = play(t, &script{warnings: many}, LocalOptions{Strict: true})
+		if err == nil || !strings.HasSuffix(err.Error(), "\n  19900 more") || strings.Count(err.Error(), "\n") != maxListed+1 {
+			t.Errorf("error %.200v", err)
 		}
 	})
 }

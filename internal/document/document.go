@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // Document is one document of a manifest in YAML or JSON.
@@ -26,8 +25,8 @@ type Document struct {
 	Number int
 	// JSON is the content of the document. It is nil if Err is set.
 	JSON []byte
-	// Err is why the document is not valid YAML, with a line of the manifest. Keys that occur twice
-	// are errors.
+	// Err is why the document is not valid YAML or JSON, with a line of the manifest. Keys that occur
+	// twice are errors, except for those that override a merge key.
 	Err error
 
 	// content is the document as it is in the manifest, and before the number of lines above it.
@@ -54,10 +53,10 @@ func Split(content []byte) ([]Document, error) {
 		end := min(start+len(text), len(content))
 		lines += bytes.Count(content[start:end], []byte("\n"))
 		offset = end
-		d.JSON, err = yaml.YAMLToJSONStrict(d.content)
+		d.JSON, err = toJSON(d.content)
 		switch {
 		case err != nil:
-			d.Err = errors.New("invalid YAML: " + shiftLines(err.Error(), d.before))
+			d.Err = errors.New(shiftLines(err.Error(), d.before))
 		case string(d.JSON) == "null":
 			continue
 		}

@@ -14,6 +14,9 @@ import (
 // circle.
 const maxMerges = 100
 
+// mergeTag is the tag of merge keys.
+const mergeTag = "!!merge"
+
 // Positions finds the fields of a document.
 type Positions struct {
 	root   *yaml.Node
@@ -85,7 +88,7 @@ func field(node *yaml.Node, path string, merges *int) (key, value *yaml.Node, re
 		return key, value, rest
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Tag != "!!merge" {
+		if node.Content[i].Tag != mergeTag {
 			continue
 		}
 		for _, merged := range mergedInto(node.Content[i+1]) {

@@ -148,11 +148,24 @@ func TestMarker(t *testing.T) {
 		},
 		"wrong type": {
 			edits: []string{"periodSeconds: 2", "periodSeconds: soon"},
-			want:  []string{`a.yaml:15:7 schema spec.probes[0].probe.periodSeconds: Invalid value: "string": spec.probes[0].probe.periodSeconds in body must be of type integer: "string"`},
+			want:  []string{`a.yaml:15:7 schema spec.probes[0].probe.periodSeconds: Invalid value: "soon": must be an integer`},
 		},
+		"number in quotes": {
+			edits: []string{"periodSeconds: 2", `periodSeconds: "2"`},
+			want:  []string{`a.yaml:15:7 schema spec.probes[0].probe.periodSeconds: Invalid value: "2": must be an integer -> write 2 without quotes`},
+		},
+		"fraction": {
+			edits: []string{"periodSeconds: 2", `periodSeconds: 2.5`},
+			want:  []string{`a.yaml:15:7 schema spec.probes[0].probe.periodSeconds: Invalid value: 2.5: must be an integer -> write 3`},
+		},
+		"command that is no list": {
+			edits: []string{command, "command: cat /tmp/x"},
+			want:  []string{`a.yaml:14:9 schema spec.probes[0].probe.exec.command: Invalid value: "cat /tmp/x": must be a list -> use ["cat", "/tmp/x"]`},
+		},
+		"override of a merge key": {edits: []string{"metadata:", "x: &p {periodSeconds: 5}\nmetadata:", "periodSeconds: 2", "<<: *p\n      periodSeconds: 7"}, want: []string{"a.yaml:3:1 unknown-field x: unknown field"}},
 		"boolean label": {
 			edits: []string{`"true"`, "yes"},
-			want:  []string{`a.yaml:20:9 schema spec.probes[0].markerPolicy[0].labels.busy: Invalid value: "boolean": spec.probes[0].markerPolicy[0].labels.busy in body must be of type string: "boolean" -> write the value in quotes`},
+			want:  []string{`a.yaml:20:9 schema spec.probes[0].markerPolicy[0].labels.busy: Invalid value: true: must be a string -> write the value in quotes`},
 		},
 		"CEL rule": {
 			edits: []string{"example.com/busy", "Ready"},
@@ -256,7 +269,7 @@ func TestDocuments(t *testing.T) {
 		"empty":         {"# nothing\n", nil},
 		"other objects": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: x.io/v1\nkind: Other\nspec: 1\n", nil},
 		"invalid YAML":  {worker + "---\n a: [\n", []string{"a.yaml:25:1 invalid-yaml: invalid YAML: yaml: line 25: did not find expected node content"}},
-		"key twice":     {"a: 1\nb: 1\na: 2\n", []string{`a.yaml:3:1 invalid-yaml: invalid YAML: yaml: unmarshal errors: line 3: key "a" already set in map`}},
+		"key twice":     {"a: 1\nb: 1\na: 2\n", []string{`a.yaml:3:1 invalid-yaml: invalid YAML: line 3: key "a" already set in map`}},
 		"no object":     {"---\n- 1\n---\na: 1\n", []string{"a.yaml:2:1 not-an-object: not a Kubernetes object: must have apiVersion and kind", "a.yaml:4:1 not-an-object: not a Kubernetes object: must have apiVersion and kind"}},
 		"List": {
 			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p}\n  spec: {containers: 1}\n- x: 1\n",

@@ -74,8 +74,11 @@ func (c *checker) schemaError(o *object, k kind, err *field.Error) {
 		// checkMetadata has found it.
 	default:
 		fix := ""
-		if strings.Contains(err.Detail, "must be of type string: ") {
-			fix = "write the value in quotes"
+		if line, isText := err.BadValue.(string); isText && err.Detail == schema.NotAList {
+			fix = "use " + flow(splitOrShell(line))
+		}
+		if detail, suggestion, found := strings.Cut(err.Detail, ": write "); found {
+			err.Detail, fix = detail, "write "+suggestion
 		}
 		c.add(ruleSchema, o, strings.TrimPrefix(err.Field, "<nil>"), err.ErrorBody(), fix)
 	}

@@ -84,7 +84,7 @@ func (s *Schema) Check(ctx context.Context, object map[string]any) field.ErrorLi
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
 	if len(errs) > 0 {
 		// CEL rules may require a valid object.
-		return errs
+		return readable(errs, object)
 	}
 	errs, _ = s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return errs
