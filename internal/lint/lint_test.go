@@ -243,6 +243,20 @@ func TestMarker(t *testing.T) {
 			edits: []string{command, `command: [/bin/sh, -c, cat, /tmp/job]`},
 			want:  []string{`a.yaml:14:37 exec-shell-arguments spec.probes[0].probe.exec.command[3]: the script is only "cat": what follows is not a part of it -> use one item for the script: ["/bin/sh", "-c", "cat /tmp/job"]`},
 		},
+		"label of a failed pipeline": {
+			edits: []string{
+				command, `command: [sh, -c, redis-cli role | grep -q master]`, "state: Succeeded\n      labels:\n        busy: \"true\"",
+				"state: Failed\n      labels: {role: replica, zone: a}",
+			},
+			want: []string{
+				`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "sh" is searched in the PATH of the container -> use the absolute path of the program`,
+				`a.yaml:19:16 exec-failed-label spec.probes[0].markerPolicy[0].labels[role]: role=replica does not only mean that the check has failed: "redis-cli role | grep -q master" ends with the exit code of its last program, also if the others fail or are missing -> set labels in the state Succeeded only, or run the program itself, without a shell: if it is missing, there is no result`,
+			},
+		},
+		"label of a succeeded pipeline": {edits: []string{command, `command: [/bin/sh, -c, redis-cli role | grep -q master]`}},
+		"annotation of a failed pipeline": {edits: []string{
+			command, `command: [/bin/sh, -c, redis-cli role | grep -q master]`, "state: Succeeded\n      labels:\n        busy: \"true\"\n", "state: Failed\n",
+		}},
 		"no path": {
 			edits: []string{command, `command: [cat, /tmp/job]`},
 			want:  []string{`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "cat" is searched in the PATH of the container -> use the absolute path of the program`},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/shell"
 	"github.com/seamark-dev/seamark/internal/workload/order"
 )
 
@@ -46,6 +47,7 @@ func (c *checker) checkMarker(m *marker, accepted bool) {
 		c.checkTimes(m, i, &probe.Probe.Probe)
 		if probe.Probe.Exec != nil {
 			c.checkCommand(m.object, probePath(i)+".probe.exec.command", probe.Probe.Exec.Command)
+			c.checkFailedLabels(m, i, probe)
 		}
 		c.checkDeletionCosts(m, i, probe)
 	}
@@ -105,6 +107,23 @@ func (c *checker) checkTimes(m *marker, i int, probe *corev1.Probe) {
 		c.add(ruleDefaults, m.object, path, fmt.Sprintf("%s: the default is %s as in Kubernetes, and %s in OpenKruise 1.9",
 			strings.Join(unset, " and "), strings.Join(ours, " and "), strings.Join(theirs, " and ")),
 			"set the fields if the marker is also used with OpenKruise")
+	}
+}
+
+// checkFailedLabels finds labels that claim a state that a failed command does not show.
+func (c *checker) checkFailedLabels(m *marker, i int, probe *v1alpha1.PodContainerProbe) {
+	doubt := shell.Doubt(probe.Probe.Exec.Command)
+	if doubt == "" {
+		return
+	}
+	for j, policy := range probe.MarkerPolicy {
+		if policy.State != v1alpha1.ProbeFailed || len(policy.Labels) == 0 {
+			continue
+		}
+		key := slices.Min(slices.Collect(maps.Keys(policy.Labels)))
+		c.add(ruleFailedLabel, m.object, policyPath(i, j, "labels", key),
+			fmt.Sprintf("%s=%s does not only mean that the check has failed: %s", key, policy.Labels[key], doubt),
+			"set labels in the state Succeeded only, or run the program itself, without a shell: if it is missing, there is no result")
 	}
 }
 

@@ -26,7 +26,7 @@ func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleDuplicateObject,
-		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleNoPath, ruleDefaults,
+		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoPods, ruleNoContainer, ruleNoPort,
 	}
@@ -78,6 +78,7 @@ var (
 	ruleShellBuiltin   = Rule{"exec-shell-builtin", Warning, "The program of an exec probe exists only inside shells."}
 	ruleShellScript    = Rule{"exec-shell-script", Warning, "The script of an exec probe is missing or has a syntax error."}
 	ruleShellArguments = Rule{"exec-shell-arguments", Warning, "An exec probe passes arguments to a shell script that does not use them, because the script is split into several items."}
+	ruleFailedLabel    = Rule{"exec-failed-label", Warning, "A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure."}
 	ruleNoPath         = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
 	ruleDefaults       = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
 

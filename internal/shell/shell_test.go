@@ -122,3 +122,37 @@ func TestOperator(t *testing.T) {
 		})
 	}
 }
+
+func TestDoubt(t *testing.T) {
+	script := func(text string) []string { return []string{"sh", "-c", text} }
+	for name, test := range map[string]struct {
+		command []string
+		want    string
+	}{
+		"pipeline": {
+			script("redis-cli role | grep -q master"),
+			`"redis-cli role | grep -q master" ends with the exit code of its last program, also if the others fail or are missing`,
+		},
+		"pipeline of standard programs": {script("cat /x | grep -q a"), `"cat /x | grep -q a" ends with the exit code of its last program, also if the others fail or are missing`},
+		"pipeline in a variable":        {script(`test "$(ps | wc -l)" -gt 3`), `"ps | wc -l" ends with the exit code of its last program, also if the others fail or are missing`},
+		"program":                       {script("redis-cli role"), `the shell ends with the exit code 127 if "redis-cli" is missing`},
+		"program after a check":         {[]string{"/bin/bash", "-ec", "test -e /x && exec /app/check"}, `the shell ends with the exit code 127 if "/app/check" is missing`},
+		"program in a condition":        {script("if psql -c 'select 1'; then exit 0; fi; exit 1"), `the shell ends with the exit code 127 if "psql" is missing`},
+		"program that starts another":   {[]string{"timeout", "2", "redis-cli"}, `"timeout" ends with a failure if the program that it starts is missing`},
+		"no shell":                      {[]string{"redis-cli", "role"}, ""},
+		"builtins":                      {script(`[ ! -e "$DIR/x" ] && read -r a </x && echo "$a"`), ""},
+		"standard programs":             {script("/bin/cat /x; grep -q a /y"), ""},
+		"function":                      {script("check() { test -e /x; }; check"), ""},
+		"script in a file":              {script(`exec sh "$DIR/idle.sh"`), ""},
+		"variable":                      {script(`"$PROGRAM" role`), ""},
+		"search of a program":           {script("command -v redis-cli"), ""},
+		"invalid script":                {script("if | a"), ""},
+		"nothing":                       {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := shell.Doubt(test.command); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
