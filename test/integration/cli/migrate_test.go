@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -24,6 +26,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/internal/workload/revision"
+	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -124,12 +128,12 @@ func TestMigrateCheckOfSets(t *testing.T) {
 		Spec:       appsv1.DeploymentSpec{Selector: selector, Template: *template.DeepCopy()},
 	}
 	manager.Spec.Template.Spec.Containers[0].Args = []string{"--enable-leader-election=false"}
+	set := &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c"},
+		Spec:       v1alpha1.CloneSetSpec{Selector: selector, Template: template},
+	}
 	for _, object := range []client.Object{
-		manager,
-		&v1alpha1.CloneSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c"},
-			Spec:       v1alpha1.CloneSetSpec{Selector: selector, Template: template},
-		},
+		manager, set,
 		&v1beta1.StatefulSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "s"},
 			Spec: v1beta1.StatefulSetSpec{
@@ -149,5 +153,38 @@ func TestMigrateCheckOfSets(t *testing.T) {
 	}
 	if findings, unread, code := migrated(t, e.Config); code != exit.Failed || len(unread) != 0 || !slices.Equal(findings, wanted) {
 		t.Errorf("exit code %d, unread %q, findings %q, want %q", code, unread, findings, wanted)
+	}
+	// A client has removed the defaults of pods that the revision records. The command in
+	// docs/migrate-workloads.md writes them to the set again.
+	content, err := revision.Content(podtemplate.WithDefaults(&template))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c-1"}, Data: runtime.RawExtension{Raw: content}, Revision: 1,
+	}
+	if err := e.Client.Create(t.Context(), recorded); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Client.Status().Patch(t.Context(), set, env.MergePatch(`{"status":{"updateRevision":"c-1"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []bool{false, true} {
+		wanted := []string{
+			"blocks CloneSet " + game + "/c status.updateRevision",
+			"blocks Deployment " + kruise + "/kruise-controller-manager --enable-leader-election",
+			"blocks StatefulSet " + game + "/s spec.ordinals.start",
+		}
+		if known {
+			wanted = wanted[1:]
+		}
+		if findings, unread, code := migrated(t, e.Config, "--back"); code != exit.Failed || len(unread) != 0 || !slices.Equal(findings, wanted) {
+			t.Errorf("return: exit code %d, unread %q, findings %q, want %q", code, unread, findings, wanted)
+		}
+		value := strings.TrimSuffix(strings.TrimPrefix(string(content), `{"spec":{"template":{"$patch":"replace",`), `}}}`)
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template","value":{`+value+`}}]`))
+		if err := e.Client.Patch(t.Context(), set, patch); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
