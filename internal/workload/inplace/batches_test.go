@@ -283,8 +283,7 @@ func TestTakeOverBetweenBatches(t *testing.T) {
 	}
 }
 
-// A change of resources that waits for its batch is not lost, whatever else the state contains, and
-// although OpenKruise does not wait for it.
+// A batch may change only resources. OpenKruise does not wait for it before the pod is ready.
 func TestResourcesThatWaitAlone(t *testing.T) {
 	one := prioritized("", "1", "")
 	refersTo("requests.cpu", corev1.RestartContainer)(one)
