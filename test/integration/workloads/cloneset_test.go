@@ -5,6 +5,7 @@ package workloads_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -257,9 +258,13 @@ func TestPreNormal(t *testing.T) {
 	}
 }
 
+// Pods keep their UIDs, and their containers change in the order of their launch priorities.
 func TestInPlaceUpdateKeepsPods(t *testing.T) {
 	w := newWorld(t)
 	set := w.cloneSet("web", 4, func(set *v1alpha1.CloneSet) {
+		set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{
+			Name: "side", Image: "side:1", Env: []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnv, Value: "1"}},
+		})
 		set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
 		set.Spec.UpdateStrategy.Partition = &intstr.IntOrString{IntVal: 1}
 	})
@@ -273,8 +278,11 @@ func TestInPlaceUpdateKeepsPods(t *testing.T) {
 				if before[name] == nil || before[name].UID != pod.UID {
 					return fmt.Sprintf("pod %s is new", name)
 				}
-				if pod.Spec.Containers[0].Image == "image:2" && isReady(pod) &&
+				if pod.Spec.Containers[0].Image == "image:2" && pod.Spec.Containers[1].Image == "side:2" && isReady(pod) &&
 					pod.Labels[pub.LifecycleStateKey] == string(pub.LifecycleStateNormal) {
+					if got := batches(pod); got != "[side] [main]" {
+						return fmt.Sprintf("containers of pod %s change in the batches %s", name, got)
+					}
 					n++
 				}
 			}
@@ -284,10 +292,24 @@ func TestInPlaceUpdateKeepsPods(t *testing.T) {
 			return ""
 		}
 	}
-	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
+	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"},`+
+		`{"name":"side","image":"side:2","env":[{"name":"KRUISE_CONTAINER_PRIORITY","value":"1"}]}]}}}}`)
 	w.await("three pods are updated in place", set, updated(3))
 	w.patch(set, `{"spec":{"updateStrategy":{"partition":0}}}`)
 	w.await("all pods are updated in place", set, updated(4))
+}
+
+// batches returns the names of the containers that were updated together.
+func batches(pod *corev1.Pod) string {
+	var state pub.InPlaceUpdateState
+	if err := json.Unmarshal([]byte(pod.Annotations[pub.InPlaceUpdateStateKey]), &state); err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, batch := range state.ContainerBatchesRecord {
+		names = append(names, fmt.Sprint(batch.Containers))
+	}
+	return strings.Join(names, " ")
 }
 
 // The pods are updated one after the other, in the order of their labels.
