@@ -153,6 +153,13 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 		x.note(request{kind: claimKind, operation: "update", name: claim.Name, version: version}, err)
 	})
 	x.blocked = len(x.step.Failures) > 0
+	x.each(ctx, len(actions.ExpandClaims), func(ctx context.Context, i int) {
+		claim := actions.ExpandClaims[i]
+		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{
+			"spec": map[string]any{"resources": map[string]any{"requests": claim.Spec.Resources.Requests}},
+		})
+		x.note(request{kind: claimKind, operation: "update", reason: "Expand", name: claim.Name, version: version, update: true}, err)
+	})
 }
 
 func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {

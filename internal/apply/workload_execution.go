@@ -49,7 +49,7 @@ type request struct {
 	version string
 	// deleted is the pod that the write deleted.
 	deleted types.UID
-	// update marks patches of pods.
+	// update marks patches of pods and expansions of claims.
 	update bool
 	// last marks the last request of an action on a pod.
 	last bool

@@ -28,8 +28,6 @@ type workloadKind struct {
 // for other fields.
 func instead(path string) string {
 	switch {
-	case strings.HasPrefix(path, "spec.volumeClaimUpdateStrategy"):
-		return "set the type to OnDelete, and change the claims yourself"
 	case path == "spec.scaleStrategy.excludePreparingDelete":
 		return "use the label apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 	default:

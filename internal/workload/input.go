@@ -23,8 +23,8 @@ type Markers struct {
 // Failure is a write of a step that the API server refused. A conflict is not a failure: the step is
 // planned again. The planners turn failures into conditions of the set.
 type Failure struct {
-	// Update reports whether the write was a patch of a pod. All other writes of a step create or
-	// delete revisions, claims or pods.
+	// Update reports whether the write was a patch of a pod or the expansion of a claim. All other
+	// writes of a step create or delete revisions, claims or pods.
 	Update bool
 	// Object is the kind and the name of the object, for example "pod db-0".
 	Object string

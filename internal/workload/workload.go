@@ -32,6 +32,9 @@ type Actions struct {
 	// claim is deterministic. An updated claim is the whole desired object, with the resource version
 	// that the decision is based on. A step never deletes a claim: Kubernetes deletes it with its owner.
 	CreateClaims, UpdateClaims []*corev1.PersistentVolumeClaim
+	// ExpandClaims are claims with a larger request of storage. A claim that the API server does not
+	// expand, for example because its storage class does not permit it, does not prevent other writes.
+	ExpandClaims []*corev1.PersistentVolumeClaim
 
 	// Patches change pods, at most one per pod.
 	Patches []PodPatch
@@ -98,7 +101,7 @@ type PodDelete struct {
 // Empty reports whether the step writes nothing.
 func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
-		len(a.CreateClaims)+len(a.UpdateClaims)+
+		len(a.CreateClaims)+len(a.UpdateClaims)+len(a.ExpandClaims)+
 		len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
 }
 

@@ -63,6 +63,7 @@ type StatefulSetList struct {
 // StatefulSetSpec is the desired state of a StatefulSet.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) && size(self.serviceName) > 0) == (has(oldSelf.serviceName) && size(oldSelf.serviceName) > 0) && (!has(self.serviceName) || !has(oldSelf.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimUpdateStrategy) || !has(self.volumeClaimUpdateStrategy.type) || self.volumeClaimUpdateStrategy.type != 'OnPodRollingUpdate' || (has(self.volumeClaimTemplates) ? size(self.volumeClaimTemplates) : 0) == (has(oldSelf.volumeClaimTemplates) ? size(oldSelf.volumeClaimTemplates) : 0) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name)))",fieldPath=".volumeClaimTemplates",message="templates must not be added, removed or renamed if volumeClaimUpdateStrategy.type is OnPodRollingUpdate: claims follow changes of their size only"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
@@ -159,18 +160,26 @@ type StatefulSetSpec struct {
 
 // VolumeClaimUpdateStrategy defines when existing claims follow a change of volumeClaimTemplates.
 type VolumeClaimUpdateStrategy struct {
-	// type must be OnDelete: a claim follows a change when it is deleted and created again.
+	// type is OnDelete or OnPodRollingUpdate; if it is not set, OnDelete. With OnDelete, a claim follows
+	// a change when it is deleted and created again. With OnPodRollingUpdate, the claims of a pod are
+	// expanded to the sizes of the templates when it is the pod's turn in a rolling update, before the
+	// pod is updated, and claims are never shrunk. Templates must then not be added, removed or renamed.
 	// +optional
 	Type VolumeClaimUpdateStrategyType `json:"type,omitempty"`
 }
 
 // VolumeClaimUpdateStrategyType is when existing claims follow a change of volumeClaimTemplates.
 //
-// +kubebuilder:validation:Enum=OnDelete
+// +kubebuilder:validation:Enum=OnDelete;OnPodRollingUpdate
 type VolumeClaimUpdateStrategyType string
 
-// OnPVCDeleteVolumeClaimUpdateStrategyType does not change existing claims.
-const OnPVCDeleteVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnDelete"
+const (
+	// OnPVCDeleteVolumeClaimUpdateStrategyType does not change existing claims.
+	OnPVCDeleteVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnDelete"
+	// OnPodRollingUpdateVolumeClaimUpdateStrategyType expands the claims of a pod before the pod is
+	// updated.
+	OnPodRollingUpdateVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnPodRollingUpdate"
+)
 
 // StatefulSetUpdateStrategy defines how pods are updated when the template changes.
 type StatefulSetUpdateStrategy struct {
@@ -357,6 +366,28 @@ type StatefulSetStatus struct {
 	// labelSelector is the selector of the pods as a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
+
+	// volumeClaims counts the claims of the pods for each template, in the order of
+	// volumeClaimTemplates.
+	// +optional
+	// +listType=atomic
+	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
+}
+
+// VolumeClaimStatus counts the claims of one template.
+type VolumeClaimStatus struct {
+	// volumeClaimName is the name of the template.
+	// +required
+	VolumeClaimName string `json:"volumeClaimName"`
+
+	// compatibleReplicas is the number of pods whose claim has the storage class and the access modes of
+	// the template, and requests at least its size.
+	// +required
+	CompatibleReplicas int32 `json:"compatibleReplicas"`
+
+	// compatibleReadyReplicas is the number of these pods whose volume has the requested size.
+	// +required
+	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }
 
 const (

@@ -25,9 +25,9 @@ func Kind() schema.GroupVersionKind { return statefulset.Kind() }
 // Reconciler runs StatefulSets.
 type Reconciler struct{ workload.Base }
 
-// New returns a Reconciler. It sets the kind and the parts of the options.
+// New returns a Reconciler. It sets the kind and the parts of the options, and that sizes of claims matter.
 func New(options workload.Options) *Reconciler {
-	options.Kind, options.Parts = Kind(), parts
+	options.Kind, options.Parts, options.ClaimSizes = Kind(), parts, true
 	return &Reconciler{Base: workload.NewBase(options)}
 }
 

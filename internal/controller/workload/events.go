@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,9 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.source(b.enqueueAll),
 		b.markerSource(informers),
+	}
+	if b.ClaimSizes {
+		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))
 	}
 	// It runs only while the manager leads, as the reconciler does.
 	if err := mgr.Add(manager.RunnableFunc(b.reportDigest)); err != nil {
@@ -114,6 +118,28 @@ func (b *Base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
 			b.enqueueOwner(q, e.Object, true)
+		},
+	}
+}
+
+// claimEvents returns a handler that enqueues the sets with claims of that name when the size that the claim
+// requests or the size of its volume changes.
+func (b *Base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeClaim, reconcile.Request] {
+	return handler.TypedFuncs[*corev1.PersistentVolumeClaim, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.PersistentVolumeClaim], q controller.Queue) {
+			before, after := e.ObjectOld, e.ObjectNew
+			if equality.Semantic.DeepEqual(before.Spec.Resources, after.Spec.Resources) &&
+				equality.Semantic.DeepEqual(before.Status, after.Status) {
+				return
+			}
+			b.each(ctx, after.Namespace, func(set client.Object) {
+				templates := b.Parts(set).Claims
+				if slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
+					return strings.HasPrefix(after.Name, template.Name+"-"+set.GetName()+"-")
+				}) {
+					b.enqueue(q, client.ObjectKeyFromObject(set), false)
+				}
+			})
 		},
 	}
 }

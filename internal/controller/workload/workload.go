@@ -32,12 +32,14 @@ type Metrics interface {
 	StatusWritten(kind string)
 }
 
-// Options are the dependencies of a Base. All are required.
+// Options are the dependencies of a Base. All except ClaimSizes are required.
 type Options struct {
 	// Kind is the kind of the sets.
 	Kind schema.GroupVersionKind
 	// Parts returns the parts of a set that pods and claims depend on.
 	Parts func(set client.Object) Parts
+	// ClaimSizes makes the sizes of claims matter: a change plans the next step of their set.
+	ClaimSizes bool
 	// Stores are the informers of the cache.
 	Stores Stores
 	// Client writes the status of sets.

@@ -113,9 +113,9 @@ func summary(s *Step) string {
 	for _, r := range s.DeleteRevisions {
 		add("-revision %s", r.Name)
 	}
-	for i, claims := range [][]*corev1.PersistentVolumeClaim{s.CreateClaims, s.UpdateClaims} {
+	for i, claims := range [][]*corev1.PersistentVolumeClaim{s.CreateClaims, s.UpdateClaims, s.ExpandClaims} {
 		for _, c := range claims {
-			add("%cclaim %s", "+~"[i], c.Name)
+			add("%cclaim %s", "+~^"[i], c.Name)
 		}
 	}
 	for _, p := range s.Patches {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/workload"
@@ -42,7 +43,7 @@ func (w *World) kubelets() {
 }
 
 // protect deletes claims whose owner, a pod, is gone, and removes the finalizer of claims that are being
-// deleted and that no pod uses.
+// deleted and that no pod uses. It gives the others a volume of the size that they request.
 func (w *World) protect() {
 	state := w.store.state()
 	for _, claim := range state.Claims {
@@ -56,6 +57,14 @@ func (w *World) protect() {
 		}
 		if claim.DeletionTimestamp != nil && !slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return uses(p, claim.Name) }) {
 			w.change(Write{By: "kubelet", Kind: Claims, Verb: "finalize", Name: claim.Name}, func(o Object) { o.SetFinalizers(nil) })
+			continue
+		}
+		if size := claim.Spec.Resources.Requests; !equality.Semantic.DeepEqual(claim.Status.Capacity, size) {
+			w.change(Write{By: "provisioner", Kind: Claims, Verb: "provision", Name: claim.Name}, func(o Object) {
+				if stored, ok := o.(*corev1.PersistentVolumeClaim); ok {
+					stored.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size}
+				}
+			})
 		}
 	}
 }

@@ -131,6 +131,9 @@ func (l *leader) execute(a *workload.Actions) {
 	if l.ended || len(l.failures) > 0 {
 		return
 	}
+	for _, c := range a.ExpandClaims {
+		l.update(true, Claims, "expand", c, of(c), func(o Object) { replace(o, c) })
+	}
 	for i := range a.Patches {
 		l.patch(&a.Patches[i])
 	}

@@ -4,6 +4,8 @@
 package statefulset
 
 import (
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -140,6 +142,121 @@ func (p *planner) stale(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bo
 func (p *planner) foreignController(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
 	controller := metav1.GetControllerOf(claim)
 	return controller != nil && !refersTo(controller, p.set.Name, Kind()) && !refersTo(controller, pod.Name, podKind())
+}
+
+// expandClaims lets the claims of a pod grow to the sizes of their templates before the pod is updated.
+// It reports whether they have these sizes, and refuses claims that cannot get them.
+func (p *planner) expandClaims(pod *corev1.Pod) bool {
+	expanded := true
+	for template, claim := range p.following(pod) {
+		switch why := incompatible(claim, template); {
+		case why != "":
+			p.refuse(claimIncompatible, fmt.Sprintf("Claim %s of pod %s cannot follow its template: %s. "+
+				"Delete the claim and the pod to create them again, or restore the template.", claim.Name, pod.Name, why))
+			return false
+		case smaller(claim, template):
+			claim = claim.DeepCopy()
+			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *template.Spec.Resources.Requests.Storage()}
+			p.out.ExpandClaims = append(p.out.ExpandClaims, claim)
+			expanded = false
+		case expanding(claim):
+			expanded = false
+		}
+	}
+	p.expanding[pod.UID] = !expanded
+	return expanded
+}
+
+// claimsFit reports whether no claim of the pod must follow its template.
+func (p *planner) claimsFit(pod *corev1.Pod) bool {
+	for template, claim := range p.following(pod) {
+		if incompatible(claim, template) != "" || smaller(claim, template) {
+			return false
+		}
+	}
+	return true
+}
+
+// claimsExpand reports whether a volume of the pod is being expanded.
+func (p *planner) claimsExpand(pod *corev1.Pod) bool {
+	for _, claim := range p.following(pod) {
+		if expanding(claim) {
+			return true
+		}
+	}
+	return false
+}
+
+// following returns the templates and claims of the pod that follow changes of the templates. A claim that
+// is not bound cannot be expanded yet, and one that is being deleted is created again with the template.
+func (p *planner) following(pod *corev1.Pod) iter.Seq2[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim] {
+	return func(yield func(template, claim *corev1.PersistentVolumeClaim) bool) {
+		if pod == nil || !p.strategy.claimsFollow {
+			return
+		}
+		for i := range p.set.Spec.VolumeClaimTemplates {
+			template := &p.set.Spec.VolumeClaimTemplates[i]
+			claim := p.claims[claimName(template.Name, pod.Name)]
+			if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
+				continue
+			}
+			if !yield(template, claim) {
+				return
+			}
+		}
+	}
+}
+
+// incompatible returns why the claim cannot follow the template, even with another size. A claim or template
+// without a class has the default class.
+func incompatible(claim, template *corev1.PersistentVolumeClaim) string {
+	if have, want := claim.Spec.StorageClassName, template.Spec.StorageClassName; have != nil && want != nil && *have != *want {
+		return fmt.Sprintf("spec.storageClassName is %q in the claim and %q in the template", *have, *want)
+	}
+	if have, want := claim.Spec.AccessModes, template.Spec.AccessModes; !slices.Equal(have, want) {
+		return fmt.Sprintf("spec.accessModes are %v in the claim and %v in the template", have, want)
+	}
+	return ""
+}
+
+// expanding reports whether the volume is smaller than requested, and is expanded without the help of the
+// kubelet: a file system may have to wait until a pod is started.
+func expanding(claim *corev1.PersistentVolumeClaim) bool {
+	return !expanded(claim) && !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
+	})
+}
+
+// expanded reports whether the volume has the size that is requested.
+func expanded(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Capacity.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) >= 0
+}
+
+// smaller reports whether the claim requests less than the template. A claim is never shrunk.
+func smaller(claim, template *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) < 0
+}
+
+// claimStatus returns how many pods have claims that are compatible with the templates.
+func (p *planner) claimStatus() []appsv1beta1.VolumeClaimStatus {
+	var all []appsv1beta1.VolumeClaimStatus
+	for i := range p.set.Spec.VolumeClaimTemplates {
+		template := &p.set.Spec.VolumeClaimTemplates[i]
+		status := appsv1beta1.VolumeClaimStatus{VolumeClaimName: template.Name}
+		for pod := range p.members() {
+			claim := p.claims[claimName(template.Name, pod.Name)]
+			if claim == nil || claim.DeletionTimestamp != nil || incompatible(claim, template) != "" ||
+				smaller(claim, template) {
+				continue
+			}
+			status.CompatibleReplicas++
+			if expanded(claim) {
+				status.CompatibleReadyReplicas++
+			}
+		}
+		all = append(all, status)
+	}
+	return all
 }
 
 // ownedByPod reports whether a pod with the name owns the claim.

@@ -138,6 +138,24 @@ func replicasAreNotScaledDown(view *model.State, step *model.Step) error {
 	return nil
 }
 
+// claimsAreExpandedFirst checks that a step updates a pod only if its claims have the size of the template.
+func claimsAreExpandedFirst(view *model.State, step *model.Step) error {
+	set := setOf(view)
+	if set.Spec.VolumeClaimUpdateStrategy.Type != appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
+		return nil
+	}
+	for _, d := range step.Deletes {
+		for _, claim := range view.Claims {
+			template := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
+			if d.Reason == "Update" && claim.Name == "data-"+d.Pod.Name && claim.DeletionTimestamp == nil &&
+				claim.Status.Phase == corev1.ClaimBound && claim.Status.Capacity.Storage().Cmp(*template) < 0 {
+				return fmt.Errorf("updates %s before %s is expanded to %s", d.Pod.Name, claim.Name, template)
+			}
+		}
+	}
+	return nil
+}
+
 // partitionIsKept checks that a step does not update more pods than the partition permits.
 func partitionIsKept(view *model.State, step *model.Step) error {
 	set := setOf(view)
@@ -209,6 +227,13 @@ func exactAtRest(s *model.State) error {
 				return c.Name == template.Name+"-"+pod.Name
 			}) {
 				problems = append(problems, fmt.Errorf("pod %s does not have its claim", pod.Name))
+			}
+			if set.Spec.VolumeClaimUpdateStrategy.Type == "OnPodRollingUpdate" && follows(set) && *rolling(set).Partition == 0 &&
+				slices.ContainsFunc(s.Claims, func(c *corev1.PersistentVolumeClaim) bool {
+					return c.Name == template.Name+"-"+pod.Name &&
+						c.Status.Capacity.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) < 0
+				}) {
+				problems = append(problems, fmt.Errorf("the claim of pod %s is not expanded", pod.Name))
 			}
 		}
 	}

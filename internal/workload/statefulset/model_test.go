@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -90,7 +91,10 @@ func newSet(r *rand.Rand) model.Object {
 		spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 2}
 	}
 	if r.IntN(2) == 0 {
-		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claimOf("data", "1Gi", "")}
+		spec.VolumeClaimTemplates[0].ResourceVersion = ""
+		spec.VolumeClaimUpdateStrategy.Type = one(r, appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
+			appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType)
 		type policy = appsv1beta1.PersistentVolumeClaimRetentionPolicyType
 		spec.PersistentVolumeClaimRetentionPolicy = &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: one(r, policy("Retain"), "Delete"), WhenScaled: one(r, policy("Retain"), "Delete"),
@@ -151,6 +155,14 @@ func users() []model.User {
 			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strconv.Itoa(r.IntN(2))}}
 			return set.Spec.Template.Spec.Containers[0].Env[0].Value
 		}),
+		edit("size", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			if len(set.Spec.VolumeClaimTemplates) == 0 {
+				return ""
+			}
+			size := resource.MustParse(one(r, "1Gi", "2Gi", "3Gi"))
+			set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+			return size.String()
+		}),
 		edit("partition", 2, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
 			rolling(set).Partition = new(int32(r.IntN(5)))
 			return fmt.Sprint(*rolling(set).Partition)
@@ -190,7 +202,7 @@ func config(uint64) model.Config {
 		},
 		Steps: []func(*model.State, *model.Step) error{
 			onlyReplicasOfStep(model.ServingSteps(minimum, voluntary)), partitionIsKept, replicasAreNotScaledDown,
-			createdPodsHaveClaims,
+			createdPodsHaveClaims, claimsAreExpandedFirst,
 		},
 		Rest: exactAtRest,
 	}

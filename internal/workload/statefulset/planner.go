@@ -56,8 +56,10 @@ type planner struct {
 	blocker *corev1.Pod
 	// down is the number of replicas that are unavailable, -1 if it is not known yet.
 	down int
-	// refused is why a pod cannot be updated in place, if the strategy permits nothing else.
-	refused string
+	// refused is why a pod cannot be updated, and refusal the reason of the condition.
+	refused, refusal string
+	// expanding are pods whose claims the step expands, or whose volumes are being expanded.
+	expanding map[types.UID]bool
 
 	// patches are indexes of out.Patches. A pod in gone is deleted by this step.
 	patches map[types.UID]int
@@ -83,9 +85,10 @@ func newPlanner(in *Input, out *Output) (*planner, error) {
 		ordered:   in.Set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		retention: retentionOf(in.Set),
 		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[[2]string]*inplace.Difference{},
-		patches: map[types.UID]int{},
-		gone:    map[types.UID]bool{},
-		down:    -1,
+		patches:   map[types.UID]int{},
+		gone:      map[types.UID]bool{},
+		expanding: map[types.UID]bool{},
+		down:      -1,
 	}
 	p.strategy = strategyOf(in.Set)
 	p.minReady = p.strategy.minReady

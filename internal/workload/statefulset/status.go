@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ const (
 	// impossible is the reason of FailedUpdatePod when the strategy permits only updates in place and the
 	// change does not.
 	impossible = "InPlaceUpdateImpossible"
+	// claimIncompatible is the reason of FailedUpdatePod when a claim cannot follow its template.
+	claimIncompatible = "ClaimIncompatible"
 	// noOrdinals is the reason of FailedCreatePod when there are fewer ordinals than replicas.
 	noOrdinals = "NoFreeOrdinals"
 )
@@ -39,17 +42,29 @@ func (p *planner) status() appsv1beta1.StatefulSetStatus {
 	collisions := p.revisions.CollisionCount
 	status.CollisionCount = &collisions
 	status.LabelSelector = p.selector.String()
-	for i := range p.replicas {
-		if pod := p.replicas[i].pod; pod != nil {
-			p.count(&status, pod)
-		}
-	}
-	for _, pod := range p.excess {
+	for pod := range p.members() {
 		p.count(&status, pod)
 	}
+	status.VolumeClaims = p.claimStatus()
 	p.complete(&status)
 	p.conditions(&status)
 	return status
+}
+
+// members returns the pods of the set.
+func (p *planner) members() iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for i := range p.replicas {
+			if pod := p.replicas[i].pod; pod != nil && !yield(pod) {
+				return
+			}
+		}
+		for _, pod := range p.excess {
+			if !yield(pod) {
+				return
+			}
+		}
+	}
 }
 
 // count adds the pod to the status.
@@ -94,10 +109,11 @@ func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
 func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
 	if p.refused != "" {
 		setCondition(status, appsv1.StatefulSetCondition{
-			Type: appsv1beta1.FailedUpdatePod, Status: corev1.ConditionTrue, Reason: impossible, Message: p.refused,
+			Type: appsv1beta1.FailedUpdatePod, Status: corev1.ConditionTrue, Reason: p.refusal, Message: p.refused,
 		}, p.in.Now)
 	} else {
 		clearCondition(status, appsv1beta1.FailedUpdatePod, impossible, p.in.Now)
+		clearCondition(status, appsv1beta1.FailedUpdatePod, claimIncompatible, p.in.Now)
 	}
 	clearCondition(status, appsv1beta1.FailedCreatePod, planFailed, p.in.Now)
 	if wanted := replicasOf(p.set); len(p.replicas) < wanted {
@@ -124,13 +140,7 @@ func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
 
 // overdue sets the condition about pods that are terminating for too long: no other pod gets their names.
 func (p *planner) overdue(status *appsv1beta1.StatefulSetStatus) {
-	pods := slices.Clone(p.excess)
-	for i := range p.replicas {
-		if pod := p.replicas[i].pod; pod != nil {
-			pods = append(pods, pod)
-		}
-	}
-	message, next := workload.Overdue(pods, p.in.Now)
+	message, next := workload.Overdue(slices.Collect(p.members()), p.in.Now)
 	p.requeue(next)
 	if message == "" {
 		clearCondition(status, workload.DeletionOverdue, workload.StillTerminating, p.in.Now)

@@ -27,12 +27,16 @@ type strategy struct {
 
 	inPlace, inPlaceOnly bool
 	grace                time.Duration
+
+	// claimsFollow reports whether claims follow changes of their templates.
+	claimsFollow bool
 }
 
 func strategyOf(set *appsv1beta1.StatefulSet) strategy {
 	s := strategy{
 		rolling:        set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType,
 		maxUnavailable: 1,
+		claimsFollow:   set.Spec.VolumeClaimUpdateStrategy.Type == appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
 	}
 	spec := set.Spec.UpdateStrategy.RollingUpdate
 	if spec == nil {

@@ -131,7 +131,7 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 	}
 	switch {
 	case started && step.Refused != "" && p.strategy.inPlaceOnly:
-		p.refuse(pod, step.Refused)
+		p.refuse(impossible, cannotUpdate(pod, step.Refused))
 	case started && step.Refused != "":
 		if p.takeDown(pod) {
 			p.remove(pod, "Update")

@@ -150,10 +150,11 @@ func settled(pod *corev1.Pod) bool {
 }
 
 // unavailable reports whether the replica counts against maxUnavailable. A pod that is updated counts until
-// the hook inPlaceUpdate is restored: the program of the hook may not have returned it to service.
+// the hook inPlaceUpdate is restored: the program of the hook may not have returned it to service. A pod
+// counts while its volumes are expanded.
 func (p *planner) unavailable(pod *corev1.Pod) bool {
 	return pod == nil || p.gone[pod.UID] || inTransition(pod) ||
-		lifecycle.State(pod) == pub.LifecycleStateUpdated || !p.available(pod)
+		lifecycle.State(pod) == pub.LifecycleStateUpdated || !p.available(pod) || p.claimsExpand(pod)
 }
 
 // permits reports whether the pod may be taken down while so many replicas, with or without the pod, are
@@ -187,7 +188,7 @@ func (p *planner) update(proceed bool) error {
 	}
 	blocked := false
 	for _, pod := range p.targets {
-		if p.updated(pod) || workload.Terminating(pod) || p.busy(pod) || inTransition(pod) {
+		if workload.Terminating(pod) || p.busy(pod) || inTransition(pod) || p.updated(pod) && p.claimsFit(pod) {
 			continue
 		}
 		wasUnavailable := p.unavailable(pod)
@@ -201,10 +202,10 @@ func (p *planner) update(proceed bool) error {
 			continue
 		}
 		started, err := p.startUpdate(pod)
-		if err != nil {
+		if err != nil || !started && p.refusal == claimIncompatible {
 			return err
 		}
-		if started && !wasUnavailable {
+		if (started || p.expanding[pod.UID]) && !wasUnavailable {
 			unavailable++
 		}
 	}
@@ -249,8 +250,11 @@ func (p *planner) deleteSpecified(unavailable int) int {
 }
 
 // startUpdate updates the pod in place if the strategy and the change permit it, and otherwise deletes
-// it. It reports false if neither is possible.
+// it. It reports false if neither is possible, or not yet because claims are expanded first.
 func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
+	if !p.expandClaims(pod) {
+		return false, nil
+	}
 	reason := "Update"
 	if !p.target[pod.UID] {
 		reason = "Revert"
@@ -267,7 +271,7 @@ func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
 	case change != nil:
 		p.updateInPlace(pod, change)
 	case p.strategy.inPlaceOnly:
-		p.refuse(pod, why)
+		p.refuse(impossible, cannotUpdate(pod, why))
 		return false, nil
 	default:
 		p.remove(pod, reason)
@@ -275,10 +279,16 @@ func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
-// refuse records that the pod cannot be updated in place although the strategy permits nothing else.
-func (p *planner) refuse(pod *corev1.Pod, why string) {
+// cannotUpdate returns the message about a pod that cannot be updated in place although the strategy
+// permits nothing else.
+func cannotUpdate(pod *corev1.Pod, why string) string {
+	return fmt.Sprintf("Pod %s cannot be updated in place: %s.", pod.Name, why)
+}
+
+// refuse records the first reason why a pod cannot be updated as the strategy permits.
+func (p *planner) refuse(reason, message string) {
 	if p.refused == "" {
-		p.refused = fmt.Sprintf("Pod %s cannot be updated in place: %s.", pod.Name, why)
+		p.refusal, p.refused = reason, message
 	}
 }
 

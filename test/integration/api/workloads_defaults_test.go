@@ -236,7 +236,10 @@ func TestWorkloadColumns(t *testing.T) {
 func TestImmutableFieldsOfWorkloads(t *testing.T) {
 	t.Parallel()
 	const immutable = "field is immutable: delete the set and create a new one"
+	const claims = "must not be added, removed or renamed if volumeClaimUpdateStrategy.type is OnPodRollingUpdate"
 	labels := edit{"spec.template.metadata.labels.app2", "x"}
+	onUpdate := edit{"spec.volumeClaimUpdateStrategy.type", "OnPodRollingUpdate"}
+	onUpdateNew := edit{"spec.volumeClaimUpdateStrategy", map[string]any{"type": "OnPodRollingUpdate"}}
 	for name, tc := range map[string]struct {
 		manifest string
 		want     rejection
@@ -246,6 +249,9 @@ func TestImmutableFieldsOfWorkloads(t *testing.T) {
 		"StatefulSet policy":           {smallStatefulSet, one("spec.podManagementPolicy", "Parallel", immutable)},
 		"StatefulSet new service name": {smallStatefulSet, one("spec.serviceName", "db", immutable)},
 		"StatefulSet service name":     {validStatefulSet, one("spec.serviceName", "other", immutable)},
+		"StatefulSet claims, renamed":  {validStatefulSet, one("spec.volumeClaimTemplates[0].metadata.name", "other", claims).with(onUpdate).at("spec.volumeClaimTemplates")},
+		"StatefulSet claims, removed":  {validStatefulSet, one("spec.volumeClaimTemplates", remove{}, claims).with(onUpdate)},
+		"StatefulSet claims, added":    {smallStatefulSet, one("spec.volumeClaimTemplates", []any{map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}}, claims).with(onUpdateNew)},
 		"StatefulSet no service name":  {validStatefulSet, one("spec.serviceName", remove{}, immutable)},
 	} {
 		t.Run(name, func(t *testing.T) {

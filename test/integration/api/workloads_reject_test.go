@@ -167,7 +167,7 @@ func statefulSetRejections() map[string]rejection {
 		"service name":               one("spec.serviceName", "A", "^"),
 		"management policy":          one("spec.podManagementPolicy", "parallel", `"OrderedReady", "Parallel"`),
 		"update type":                one("spec.updateStrategy.type", "Rolling", `"RollingUpdate", "OnDelete"`),
-		"claim update type":          one("spec.volumeClaimUpdateStrategy.type", "OnPodRollingUpdate", `"OnDelete"`),
+		"claim update type":          one("spec.volumeClaimUpdateStrategy.type", "OnUpdate", `"OnDelete", "OnPodRollingUpdate"`),
 		"partition negative":         one(rolling+".partition", -1, "greater than or equal to 0"),
 		"maxUnavailable 0":           one(rolling+".maxUnavailable", 0, "greater than or equal to 1"),
 		"maxUnavailable 0%":          one(rolling+".maxUnavailable", "0%", "%$"),

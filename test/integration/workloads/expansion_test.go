@@ -1,0 +1,136 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
+)
+
+// storageClass creates a class. The test provisions and expands its volumes.
+func (w *world) storageClass(name string, expands bool) string {
+	w.Helper()
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Provisioner: "example.com/none", AllowVolumeExpansion: &expands,
+	}
+	w.must(w.client.Create(w.Context(), class))
+	w.Cleanup(func() { w.must(client.IgnoreNotFound(w.client.Delete(context.Background(), class))) })
+	return class.Name
+}
+
+// withData adds claims of 1Gi of the class.
+func withData(class string) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}}
+	}
+}
+
+// provision gives the claim a volume of the size.
+func (w *world) provision(name, size string) {
+	w.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.must(w.client.Status().Patch(w.Context(), claim, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"status":{"phase":"Bound","capacity":{"storage":%q}}}`, size))))
+}
+
+// expandTo changes the size of the template and the image.
+func (w *world) expandTo(set *v1beta1.StatefulSet, size string) {
+	w.Helper()
+	w.must(w.client.Get(w.Context(), client.ObjectKeyFromObject(set), set))
+	set.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
+	set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	set.Spec.Template.Spec.Containers[0].Image = "image:2"
+	w.must(w.client.Update(w.Context(), set))
+}
+
+// sizes returns the size that each claim requests, and the image of its pod.
+func (w *world) sizes(ctx context.Context, set *v1beta1.StatefulSet) (map[string]string, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.client.List(ctx, &claims, client.InNamespace(w.namespace)); err != nil {
+		return nil, err
+	}
+	pods, err := w.pods(ctx, set.Name)
+	found := map[string]string{}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if pod := pods[claim.Name[len("data-"):]]; pod != nil {
+			found[claim.Name] = claim.Spec.Resources.Requests.Storage().String() + " " + pod.Spec.Containers[0].Image
+		}
+	}
+	return found, err
+}
+
+// TestClaimsAreExpandedWithTheirPods expands the claims of one pod after the other, each before the update
+// of its pod.
+func TestClaimsAreExpandedWithTheirPods(t *testing.T) {
+	w := newWorld(t)
+	set := w.statefulSet("db", 2, parallel, withData(w.storageClass("fast", true)))
+	w.settled(set, 2, "image:1")
+	w.provision("data-db-0", "1Gi")
+	w.provision("data-db-1", "1Gi")
+	w.expandTo(set, "2Gi")
+	for _, step := range []struct {
+		want    map[string]string
+		expands string
+	}{
+		{map[string]string{"data-db-0": "1Gi image:1", "data-db-1": "2Gi image:1"}, "data-db-1"},
+		{map[string]string{"data-db-0": "2Gi image:1", "data-db-1": "2Gi image:2"}, "data-db-0"},
+	} {
+		await.Until(w, fmt.Sprint("claims and images are ", step.want), func(ctx context.Context) (string, error) {
+			got, err := w.sizes(ctx, set)
+			return cmp.Diff(step.want, got), err
+		})
+		w.provision(step.expands, "2Gi")
+	}
+	w.settled(set, 2, "image:2")
+	await.Until(w, "the status counts both claims", func(ctx context.Context) (string, error) {
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		want := []v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 2}}
+		return cmp.Diff(want, set.Status.VolumeClaims), err
+	})
+}
+
+// TestClaimsThatCannotBeExpanded checks that the error of the API server is reported, that the pods stay as
+// they are, and that the set scales nevertheless.
+func TestClaimsThatCannotBeExpanded(t *testing.T) {
+	w := newWorld(t)
+	set := w.statefulSet("db", 2, parallel, withData(w.storageClass("fixed", false)))
+	w.settled(set, 2, "image:1")
+	w.provision("data-db-0", "1Gi")
+	w.provision("data-db-1", "1Gi")
+	w.expandTo(set, "2Gi")
+	await.Until(w, "the set reports the refused expansion", func(ctx context.Context) (string, error) {
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		for _, c := range set.Status.Conditions {
+			if c.Type == v1beta1.FailedUpdatePod && c.Status == corev1.ConditionTrue && c.Reason == "WriteFailed" {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("conditions %v", set.Status.Conditions), err
+	})
+	w.patch(set, `{"spec":{"replicas":3}}`)
+	want := map[string]string{"data-db-0": "1Gi image:1", "data-db-1": "1Gi image:1", "data-db-2": "2Gi image:2"}
+	await.Until(w, "the set is scaled out without an update", func(ctx context.Context) (string, error) {
+		got, err := w.sizes(ctx, set)
+		return cmp.Diff(want, got), err
+	})
+}
