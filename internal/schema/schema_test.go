@@ -4,6 +4,9 @@
 package schema_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,5 +118,47 @@ func TestNew(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestReversedRangesAreRefused compares the rule of the CRD, which compares the ends of a range digit by
+// digit, with the comparison of numbers.
+func TestReversedRangesAreRefused(t *testing.T) {
+	sets, err := schema.New(crd.StatefulSets(), "v1beta1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	number := func() string { return fmt.Sprintf("%0*d", 1+r.IntN(9), r.IntN([]int{10, 1000, 1e9}[r.IntN(3)])) }
+	cases := []string{"3-5", "5-3", "3-3", "0-0", "10-9", "9-10", "007-7", "8-07", "999999999-999999998", "999999999-999999999", "1-999999999"}
+	for range 500 {
+		a := number()
+		cases = append(cases, a+"-"+number(), a+"-"+a)
+	}
+	for _, entry := range cases {
+		first, last, _ := strings.Cut(entry, "-")
+		from, _ := strconv.Atoi(first)
+		to, _ := strconv.Atoi(last)
+		object := map[string]any{
+			"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "metadata": map[string]any{"name": "db"},
+			"spec": map[string]any{
+				"reserveOrdinals": []any{int64(7), entry},
+				"selector":        map[string]any{"matchLabels": map[string]any{"app": "db"}},
+				"template": map[string]any{
+					"metadata": map[string]any{"labels": map[string]any{"app": "db"}},
+					"spec":     map[string]any{"containers": []any{map[string]any{"name": "db", "image": "db"}}},
+				},
+			},
+		}
+		got, want := "", ""
+		if errs := sets.Check(t.Context(), object); len(errs) > 0 {
+			got = errs[0].Field + ": " + errs[0].Detail
+		}
+		if to < from {
+			want = "spec.reserveOrdinals[1]: must not end below its start"
+		}
+		if got != want {
+			t.Errorf("range %s: error %q, want %q", entry, got, want)
+		}
 	}
 }

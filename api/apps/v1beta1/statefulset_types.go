@@ -23,7 +23,7 @@ const (
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
-// +kubebuilder:resource:shortName=sts;asts,categories=all
+// +kubebuilder:resource:shortName=sts;asts
 // +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="The desired number of pods."
 // +kubebuilder:printcolumn:name="CURRENT",type=integer,JSONPath=`.status.replicas`,description="The number of pods."
 // +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=`.status.updatedReplicas`,description="The number of pods of the update revision."
@@ -132,8 +132,8 @@ type StatefulSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// reserveOrdinals are ordinals that pods must not have, at most 10000 entries: numbers, at least 0,
-	// and ranges like "3-5". A pod with a reserved ordinal is deleted, and the next free ordinal is used
-	// instead. With a range whose end is below its start, the set does nothing but report the error.
+	// and ranges like "3-5" that do not end below their start. A pod with a reserved ordinal is deleted,
+	// and the next free ordinal is used instead.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000

@@ -69,8 +69,9 @@ func reservedOf(entries []intstr.IntOrString) []interval {
 	return reserved
 }
 
-// reversedRange returns an error if an entry is a range whose end is below its start, which the schema
-// cannot refuse: Kubernetes 1.32 rejects CRDs with rules for a value that is a number or a text.
+// reversedRange returns an error if an entry is a range whose end is below its start. The schema refuses
+// such a range, but not that of a set that was stored with another schema: pods must not be deleted because
+// of it.
 func reversedRange(entries []intstr.IntOrString) error {
 	for i, entry := range entries {
 		first, last, _ := strings.Cut(entry.StrVal, "-")
