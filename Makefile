@@ -145,11 +145,12 @@ LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
 local-values:
 	@printf '%s\n' $(LOCAL_VALUES)
 
+# End-to-end tests replace CRDs, and own their fields afterwards. Therefore, conflicts are forced.
 .PHONY: install
 install: cluster-up images tools ## Install Seamark's chart in the cluster, or upgrade it to the current build.
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(IMAGES)/seamark-manager.tar $(IMAGES)/seamark-agent.tar $(IMAGES)/seamark-workloads.tar
 	@$(HELM) upgrade --install seamark charts/seamark --kubeconfig $(CLUSTER_DIR)/kubeconfig \
-		--namespace seamark-system --create-namespace $(LOCAL_VALUES) \
+		--namespace seamark-system --create-namespace --force-conflicts $(LOCAL_VALUES) \
 		--wait --timeout 3m || { $(KUBECTL) -n seamark-system get pods -o wide; $(KUBECTL) -n seamark-system get events --sort-by=.lastTimestamp | tail -20; exit 1; }
 
 ##@ Tests
@@ -239,7 +240,7 @@ test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a rea
 	SEAMARK_SCALE=full SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -count=1 -v -timeout 20m -run TestCountsOfWrites ./test/integration/manager
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests. A cluster started for them is stopped at the end; KEEP=1 keeps it.
+test-e2e: jq ## Run the end-to-end tests. A cluster started for them is stopped at the end; KEEP=1 keeps it.
 	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
 	$(call TIMED,install e2e-images example-images previous-release); \

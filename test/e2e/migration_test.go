@@ -214,7 +214,7 @@ func TestMoveFromOpenKruise(t *testing.T) {
 	ours, upstream := s.crds()
 
 	turnOn := s.turnOff()
-	cluster.Must(t, s.useCRDs(t.Context(), upstream))
+	cluster.Must(t, s.UseCRDs(t.Context(), upstream))
 	s.Create(marker)
 	kruise.leave(marker, map[string]appsv1alpha1.ProbeState{"right": appsv1alpha1.ProbeSucceeded, "turned": appsv1alpha1.ProbeFailed},
 		map[string]string{"ok": "true", "good": "yes"}, "test.dev/ok")
@@ -241,7 +241,7 @@ func TestMoveFromOpenKruise(t *testing.T) {
 	s.exec("right", "rm /tmp/ok")
 	s.copied("right", appsv1alpha1.ProbeFailed)
 	s.podIs("right", hasCondition("test.dev/ok", corev1.ConditionFalse), hasLabel("ok", "false"), lacksLabel("good"))
-	cluster.Must(t, s.useCRDs(t.Context(), ours))
+	cluster.Must(t, s.UseCRDs(t.Context(), ours))
 	s.exec("turned", "touch /tmp/ok")
 	s.podIs("turned", hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"), hasLabel("good", "yes"))
 

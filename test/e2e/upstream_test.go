@@ -11,28 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
-
-// useCRDs replaces the specs of Seamark's CRDs on the cluster.
-func (s *suite) useCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	for _, crd := range crds {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := s.Client.Get(ctx, ctrl.ObjectKeyFromObject(crd), current); err != nil {
-			return fmt.Errorf("get CRD %s: %w", crd.Name, err)
-		}
-		base := current.DeepCopy()
-		current.Spec.Versions = crd.DeepCopy().Spec.Versions
-		if err := s.Client.Patch(ctx, current, ctrl.MergeFrom(base)); err != nil {
-			return fmt.Errorf("replace CRD %s: %w", crd.Name, err)
-		}
-	}
-	return nil
-}
 
 // crds returns Seamark's versions of OpenKruise's CRDs, and OpenKruise's. When the test ends,
 // Seamark's are restored.
@@ -49,7 +32,7 @@ func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefiniti
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), cluster.Timeout)
 		defer cancel()
-		if err := s.useCRDs(ctx, ours); err != nil {
+		if err := s.UseCRDs(ctx, ours); err != nil {
 			s.Errorf("restore the CRDs: %v", err)
 		}
 	})
@@ -61,7 +44,7 @@ func (s *suite) crds() (ours, upstream []*apiextensionsv1.CustomResourceDefiniti
 func TestUpstreamCRDs(t *testing.T) {
 	s := newSuite(t)
 	_, upstream := s.crds()
-	cluster.Must(t, s.useCRDs(t.Context(), upstream))
+	cluster.Must(t, s.UseCRDs(t.Context(), upstream))
 
 	labels := map[string]string{"app": "moved"}
 	s.Create(newPod("moved", "touch /tmp/ok; "+idle, labels), newMarker("moved", labels,

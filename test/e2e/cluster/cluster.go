@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,6 +134,22 @@ func (c *Cluster) Create(objects ...client.Object) {
 			c.Fatalf("create %T %s: %v", o, o.GetName(), err)
 		}
 	}
+}
+
+// UseCRDs replaces the versions of CRDs of the cluster, with their schemas.
+func (c *Cluster) UseCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), current); err != nil {
+			return fmt.Errorf("get CRD %s: %w", crd.Name, err)
+		}
+		base := current.DeepCopy()
+		current.Spec.Versions = crd.DeepCopy().Spec.Versions
+		if err := c.Client.Patch(ctx, current, client.MergeFrom(base)); err != nil {
+			return fmt.Errorf("replace CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
 }
 
 // Kubeconfig returns the path of the cluster's kubeconfig file.

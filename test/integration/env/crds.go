@@ -85,8 +85,9 @@ func crdFiles(folders []string) ([]string, error) {
 	return paths, nil
 }
 
-// Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds, and without
-// validation except for types and required fields.
+// Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds, without
+// validation except for types and required fields, and for workloads without defaults, which
+// OpenKruise's webhooks set.
 func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	for i := range crd.Spec.Versions {
@@ -95,7 +96,7 @@ func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 			continue
 		}
 		schema := version.Schema.OpenAPIV3Schema
-		stripRules(schema)
+		stripRules(schema, crd.Spec.Names.Kind == "CloneSet" || crd.Spec.Names.Kind == "StatefulSet")
 		for _, field := range additions(crd.Spec.Names.Kind) {
 			removeField(schema, strings.Split(field, "."))
 		}
@@ -140,8 +141,11 @@ func removeField(schema *apiextensionsv1.JSONSchemaProps, path []string) {
 }
 
 // stripRules removes from a schema, recursively, everything that rejects a value of the right
-// type. What a structural schema requires remains.
-func stripRules(schema *apiextensionsv1.JSONSchemaProps) {
+// type, and the defaults if defaults is set. What a structural schema requires remains.
+func stripRules(schema *apiextensionsv1.JSONSchemaProps, defaults bool) {
+	if defaults {
+		schema.Default = nil
+	}
 	schema.XValidations = nil
 	schema.XListType, schema.XListMapKeys = nil, nil
 	schema.XMapType = nil
@@ -151,13 +155,13 @@ func stripRules(schema *apiextensionsv1.JSONSchemaProps) {
 	schema.MinProperties, schema.MaxProperties = nil, nil
 	schema.Minimum, schema.Maximum = nil, nil
 	if schema.Items != nil && schema.Items.Schema != nil {
-		stripRules(schema.Items.Schema)
+		stripRules(schema.Items.Schema, defaults)
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
-		stripRules(schema.AdditionalProperties.Schema)
+		stripRules(schema.AdditionalProperties.Schema, defaults)
 	}
 	for name, property := range schema.Properties {
-		stripRules(&property)
+		stripRules(&property, defaults)
 		schema.Properties[name] = property
 	}
 }
