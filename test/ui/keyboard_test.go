@@ -20,7 +20,7 @@ func TestTabOrder(t *testing.T) {
 		`CannotRun shop/checkout 2 pods probe cannot be run: exec: "/opt/drained": no such file or directory`,
 		"NoPlan shop/checkout 1 pod node node-9 has no NodePodProbe",
 		"games/lobby", "shop/checkout", "games/game-server", "shop/database-role",
-		"filter", "Failed 7", "Unknown 2", "No state 2", "Succeeded 30", "group", "cells",
+		"filter", "Failed 7", "Unknown 2", "No state 2", "Succeeded 30", "color", "group", "cells",
 		"games/game-server-0", "shop/checkout-7d5c9f7d4b-xb2k0", "shop/database-0",
 	}
 	var got []string

@@ -56,6 +56,14 @@ func TestHostileTexts(t *testing.T) {
 			equal(p, "document.querySelector('.panel .trouble').textContent", text+" "+text)
 			equal(p, "document.querySelector('.marks code').textContent", text+"="+text)
 			equal(p, "document.querySelector('#problems .message').textContent", text)
+			p.choose("#color", "label:"+text)
+			short := text
+			if len(text) > 60 {
+				short = text[:60] + "…"
+			}
+			equal(p, "document.querySelector('#legend bdi').textContent", short)
+			equal(p, "document.querySelector('#color').selectedOptions[0].textContent", text+" (label)")
+			equal(p, "document.querySelector('.cell').ariaLabel", "web-0, "+text+": "+short+", problem "+text)
 			equal(p, "document.getElementById('source').textContent", "Cluster · "+text+" · v0.1.0")
 			equal(p, "document.title", "(2) Seamark")
 			equal(p, "document.querySelectorAll('script, style, img, a[href^=javascript], iframe').length", before)

@@ -11,9 +11,9 @@
 //   - main assembles the page;
 //   - session, stream, store and location are the data: what the server sends, and what the URL
 //     selects;
-//   - filter, summary, groups and phases are pure functions and classes, without the document;
-//   - grid, cells, problems, markers, toolbar, panel, timeline, header and help draw the parts of
-//     the page with the functions of dom;
+//   - filter, summary, colors, groups and phases are pure functions and classes, without the document;
+//   - grid, cells, problems, markers, toolbar, legend, panel, timeline, header and help draw the
+//     parts of the page with the functions of dom;
 //   - i18n, en and zh are the texts.
 package page
 

@@ -5,7 +5,7 @@ import { element, setAttribute, setText } from './dom.js';
 import { representative } from './filter.js';
 
 /**
- * Creates the cell of a pod. Its shape and color come from the class of the state.
+ * Creates the cell of a pod. Its shape and color come from the classes of its look.
  * @param {string} key the key of the pod
  * @returns {HTMLElement}
  */
@@ -19,31 +19,37 @@ export function createCell(key) {
  * distinguishes the pods of a workload.
  * @param {HTMLElement} cell
  * @param {Object} pod
- * @param {string} state
- * @param {{translator: import('./i18n.js').Translator, marker: string, names: boolean}} view
+ * @param {string|undefined} value what the pod is colored by
+ * @param {{translator: import('./i18n.js').Translator, colors: import('./colors.js').Colors, marker: string, names: boolean}} view
  */
-export function updateCell(cell, pod, state, view) {
-  const shown = representative(pod, view.marker);
-  const className = `cell ${state.toLowerCase()}${shown?.notable ? ' troubled' : ''}`;
+export function updateCell(cell, pod, value, view) {
+  const { colors } = view;
+  const look = colors.lookOf(value);
+  const worst = representative(pod, view.marker);
+  const shown = worst?.notable ? worst : colors.probeOf(pod) ?? worst;
+  const className = `cell ${look.css}${worst?.notable ? ' troubled' : ''}`;
   if (cell.className !== className) cell.className = className;
-  setAttribute(cell, 'aria-label', labelOf(pod, state, shown, view.translator));
+  setAttribute(cell, 'data-symbol', look.symbol || false);
+  const meaning = colors.name ? view.translator.text('colored', { name: colors.name, value: colors.noteOf(value) ?? look.text }) : look.text;
+  setAttribute(cell, 'aria-label', labelOf(pod, meaning, shown, view.translator));
   const end = pod.name.lastIndexOf('-');
   setText(cell.firstChild.firstChild, end > 0 ? pod.name.slice(0, end) : '');
   setText(cell.firstChild.lastChild, end > 0 ? pod.name.slice(end) : pod.name);
-  setText(cell.lastChild, view.names ? noteOf(shown) : '');
+  setText(cell.lastChild, view.names ? noteOf(shown, colors.noteOf(value)) : '');
 }
 
 /**
- * Returns the note next to the name of a pod: its problem, otherwise its message.
+ * Returns the note next to the name of a pod: its problem, otherwise its value or the message of its probe.
  * @param {Object|undefined} probe
+ * @param {string|undefined} value
  * @returns {string}
  */
-function noteOf(probe) {
-  return probe?.problem ? probe.problem.reason : probe?.message ?? '';
+function noteOf(probe, value) {
+  return probe?.problem ? probe.problem.reason : value ?? probe?.message ?? '';
 }
 
-function labelOf(pod, state, probe, translator) {
-  const parts = [pod.name, translator.text(`state.${state}`)];
+function labelOf(pod, meaning, probe, translator) {
+  const parts = [pod.name, meaning];
   if (probe?.problem) parts.push(translator.text('cellProblem', { reason: probe.problem.reason }));
   return parts.join(translator.text('separator'));
 }

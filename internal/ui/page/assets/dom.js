@@ -91,6 +91,15 @@ export function reconcile(parent, items, draw) {
 }
 
 /**
+ * Creates a sample of the look of a cell, which is hidden from screen readers.
+ * @param {import('./colors.js').Look} look
+ * @returns {HTMLElement}
+ */
+export function swatch({ css, symbol }) {
+  return symbol ? element('span', { class: `swatch ${css}`, 'aria-hidden': 'true' }, symbol) : icon(css);
+}
+
+/**
  * Creates the icon of a state, or of a problem. It is hidden from screen readers: the text next to it
  * names the state.
  * @param {string} state

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { createCell, updateCell } from './cells.js';
+import { Colors } from './colors.js';
 import { Filter, stateOf } from './filter.js';
 import { Group } from './group.js';
 import { compareGroups, groupOf, position } from './groups.js';
@@ -29,6 +30,7 @@ export class Grid {
   #ordered = [];
   #pending = new Set();
   #filter;
+  #colors;
   #names = true;
 
   /**
@@ -41,12 +43,18 @@ export class Grid {
     this.translator = translator;
     this.selection = selection;
     this.#filter = new Filter(selection);
+    this.#colors = new Colors(translator, selection.color);
     root.addEventListener('animationend', (event) => event.target.classList?.remove('changed'));
   }
 
   /** The groups in order. */
   get groups() {
     return this.#ordered;
+  }
+
+  /** How the cells are colored. */
+  get colors() {
+    return this.#colors;
   }
 
   /** Whether cells have names. */
@@ -68,9 +76,15 @@ export class Grid {
    * @param {import('./i18n.js').Translator} translator
    */
   redraw(selection, translator) {
+    if (selection.color !== this.selection.color || translator !== this.translator) this.#colors = new Colors(translator, selection.color);
     this.selection = selection;
     this.translator = translator;
     this.#filter.set(selection);
+    this.#touch();
+  }
+
+  /** Marks all pods and groups as changed. */
+  #touch() {
     for (const group of this.#ordered) group.dirty = true;
     for (const key of this.#entries.keys()) this.#pending.add(key);
   }
@@ -91,6 +105,8 @@ export class Grid {
    * @returns {boolean} whether pods are left
    */
   draw(deadline) {
+    const { store } = this;
+    if (this.#colors.assign(store.summary.colors.get(this.selection.color), !store.ready)) this.#touch();
     let drawn = 0;
     for (const key of this.#pending) {
       this.#pending.delete(key);
@@ -100,6 +116,7 @@ export class Grid {
     this.#chooseCells();
     const view = {
       translator: this.translator, by: this.selection.group, names: this.#names, namespaced: !this.selection.namespace,
+      looks: this.#colors.looks,
     };
     for (const group of this.#ordered) group.draw(view);
     return this.#pending.size > 0;
@@ -107,16 +124,19 @@ export class Grid {
 
   #drawPod(key) {
     const pod = this.store.pods.get(key);
-    const entry = this.#entries.get(key) ?? { key, name: pod?.name, node: null, state: '', matches: false, group: null };
+    const entry = this.#entries.get(key) ?? { key, name: pod?.name, node: null, state: '', value: undefined, colors: null, look: null, matches: false, group: null };
     const matches = pod !== undefined && this.#filter.matches(pod);
     const state = matches ? stateOf(pod, this.#filter.marker) : '';
     this.#countMatch(entry, matches, state);
     const shown = matches && (this.selection.states.length === 0 || this.selection.states.includes(state));
-    const changed = entry.state !== '' && entry.state !== state;
+    const value = shown ? this.#colors.valueOf(pod, state) : undefined;
+    const changed = entry.group !== null && entry.colors === this.#colors && entry.value !== value;
+    entry.value = value;
+    entry.colors = this.#colors;
     const id = shown ? groupOf(pod, this.selection.group) : null;
     if (entry.group && entry.group.id.key !== id?.key) this.#hide(entry);
-    if (shown) this.#show(entry, pod, state, id, changed);
-    else entry.state = state;
+    if (shown) this.#show(entry, pod, id, changed);
+    entry.state = state;
     entry.matches = matches;
     if (pod) this.#entries.set(key, entry);
     else this.#entries.delete(key);
@@ -127,14 +147,15 @@ export class Grid {
     if (matches) this.counts.set(state, (this.counts.get(state) ?? 0) + 1);
   }
 
-  #show(entry, pod, state, id, changed) {
+  #show(entry, pod, id, changed) {
+    const look = this.#colors.lookOf(entry.value);
     entry.node ??= createCell(entry.key);
-    updateCell(entry.node, pod, state, { translator: this.translator, marker: this.#filter.marker, names: this.#names });
+    updateCell(entry.node, pod, entry.value, { translator: this.translator, colors: this.#colors, marker: this.#filter.marker, names: this.#names });
     entry.node.setAttribute('aria-selected', String(this.selection.pod === entry.key));
     if (entry.group) {
-      if (entry.state !== state) entry.group.setState(entry, state);
+      if (entry.look !== look) entry.group.setLook(entry, look);
     } else {
-      entry.state = state;
+      entry.look = look;
       entry.group = this.#group(id);
       entry.group.add(entry);
       this.shown++;

@@ -1,9 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { element, icon, setAttribute, setText } from './dom.js';
+import { element, setAttribute, setText, swatch } from './dom.js';
 import { comparePods, position } from './groups.js';
-import { states } from './location.js';
 
 /** More pods than these take the whole width. */
 const wideDense = 40;
@@ -13,6 +12,7 @@ const wideNames = 4;
 export class Group {
   /** The shown pods in order. @type {Object[]} */
   entries = [];
+  /** The numbers of pods by look. */
   counts = new Map();
   /** The entry in the Tab order. */
   active = null;
@@ -54,13 +54,13 @@ export class Group {
   }
 
   /**
-   * Changes the state of an entry of the group.
+   * Changes the look of an entry of the group.
    * @param {Object} entry
-   * @param {string} state
+   * @param {import('./colors.js').Look} look
    */
-  setState(entry, state) {
+  setLook(entry, look) {
     this.#count(entry, -1);
-    entry.state = state;
+    entry.look = look;
     this.#count(entry, 1);
   }
 
@@ -75,13 +75,16 @@ export class Group {
   }
 
   #count(entry, by) {
-    this.counts.set(entry.state, (this.counts.get(entry.state) ?? 0) + by);
+    const count = (this.counts.get(entry.look) ?? 0) + by;
+    if (count > 0) this.counts.set(entry.look, count);
+    else this.counts.delete(entry.look);
     this.dirty = true;
   }
 
   /**
    * Draws the title and the counts, if they have changed.
-   * @param {{translator: import('./i18n.js').Translator, by: string, namespaced: boolean, names: boolean}} view
+   * @param {{translator: import('./i18n.js').Translator, by: string, namespaced: boolean, names: boolean,
+   *   looks: import('./colors.js').Look[]}} view
    */
   draw(view) {
     if (!this.dirty) return;
@@ -91,10 +94,10 @@ export class Group {
     const name = this.id.name || translator.text(view.by === 'node' ? 'noNode' : 'noWorkload');
     setText(this.name, name);
     setText(this.kind, [view.namespaced ? this.id.namespace : '', this.id.kind].filter(Boolean).join(' · '));
-    const present = states.filter((state) => this.counts.get(state) > 0);
-    this.tally.replaceChildren(...present.map((state) =>
-      element('span', { class: 'count' }, icon(state), translator.numbers.format(this.counts.get(state)))));
-    const described = present.map((state) => translator.text('stateCount', { state: translator.text(`state.${state}`), count: this.counts.get(state) }));
+    const present = view.looks.filter((look) => this.counts.has(look));
+    this.tally.replaceChildren(...present.map((look) =>
+      element('span', { class: 'count' }, swatch(look), translator.numbers.format(this.counts.get(look)))));
+    const described = present.map((look) => translator.text('stateCount', { state: look.text, count: this.counts.get(look) }));
     setAttribute(this.list, 'aria-label', translator.text('groupLabel', {
       name, count: this.entries.length, states: described.join(translator.text('separator')),
     }));

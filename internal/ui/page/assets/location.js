@@ -7,6 +7,7 @@
  * @property {string} namespace empty means all namespaces
  * @property {string} group workload or node
  * @property {string} cells auto, names or dense
+ * @property {string} color what the cells are colored by, as a key of valuesOf, or empty for the state of the pod
  * @property {string} text words that pods must contain
  * @property {string[]} states the states of the pods to show; none means all
  * @property {string} marker NAMESPACE/NAME, or empty
@@ -20,9 +21,12 @@ export const states = ['Failed', 'Unknown', 'None', 'Succeeded'];
 
 const choices = { group: ['workload', 'node'], cells: ['auto', 'names', 'dense'] };
 
+/** What cells can be colored by. */
+const colored = /^(probe|label|annotation|condition):./;
+
 /** The names of the query parameters. */
 const parameters = {
-  namespace: 'namespace', group: 'group', cells: 'cells', text: 'filter', marker: 'marker', reason: 'problem', pod: 'pod', language: 'lang',
+  namespace: 'namespace', group: 'group', cells: 'cells', color: 'color', text: 'filter', marker: 'marker', reason: 'problem', pod: 'pod', language: 'lang',
 };
 
 /**
@@ -37,6 +41,7 @@ export function parse(query) {
     const value = search.get(parameter) ?? '';
     selection[field] = choices[field] && !choices[field].includes(value) ? choices[field][0] : value;
   }
+  if (!colored.test(selection.color)) selection.color = '';
   const wanted = (search.get('state') ?? '').split(',');
   selection.states = states.filter((state) => wanted.includes(state));
   return selection;
@@ -54,6 +59,6 @@ export function format(selection) {
     if (value && value !== choices[field]?.[0]) search.set(parameter, value);
   }
   if (selection.states.length > 0) search.set('state', selection.states.join(','));
-  const query = search.toString().replaceAll('%2F', '/').replaceAll('%2C', ',');
+  const query = search.toString().replaceAll('%2F', '/').replaceAll('%2C', ',').replaceAll('%3A', ':');
   return query ? `?${query}` : '';
 }

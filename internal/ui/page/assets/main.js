@@ -9,6 +9,7 @@ import { Header } from './header.js';
 import { Help } from './help.js';
 import { Translator, languageOf, translatePage } from './i18n.js';
 import { format, parse, states } from './location.js';
+import { Legend } from './legend.js';
 import { Markers } from './markers.js';
 import { addMoves } from './moves.js';
 import { Panel } from './panel.js';
@@ -48,6 +49,7 @@ class Page {
     this.problems = new Problems(select);
     this.markers = new Markers(select);
     this.toolbar = new Toolbar(select);
+    this.legend = new Legend();
     this.panel = new Panel(() => this.closePod());
     this.help = new Help();
     this.announcer = new Announcer(byId('live'), announcement);
@@ -107,7 +109,7 @@ class Page {
       this.store.clear();
       this.#open();
     }
-    const sameCells = ['namespace', 'group', 'cells', 'text', 'marker', 'reason'].every((field) => selection[field] === before[field]) &&
+    const sameCells = ['namespace', 'group', 'cells', 'color', 'text', 'marker', 'reason'].every((field) => selection[field] === before[field]) &&
       selection.states.join() === before.states.join();
     if (sameCells) this.grid.selection = selection;
     else this.grid.redraw(selection, this.translator);
@@ -183,6 +185,7 @@ class Page {
     this.problems.draw(store, translator, link);
     this.markers.draw(store, translator, selection, link);
     this.toolbar.draw(this.grid, store, translator, selection);
+    this.legend.draw(this.grid, store, translator, selection);
     if (selection.pod) this.panel.draw(store.pods.get(selection.pod), store.ready);
     const problems = this.problems.count;
     setText(document.querySelector('title'), problems > 0 ? `(${problems}) ${translator.text('title')}` : translator.text('title'));

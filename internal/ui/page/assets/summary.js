@@ -1,6 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { valuesOf } from './colors.js';
+
 /**
  * The problems of one marker that have the same reason.
  * @typedef {Object} ProblemGroup
@@ -22,6 +24,8 @@ export class Summary {
   problems = new Map();
   /** @type {Map<string, number>} */
   namespaces = new Map();
+  /** The numbers of pods by value, by what cells can be colored by. @type {Map<string, Map<string, number>>} */
+  colors = new Map();
 
   /**
    * Replaces a pod. A pod that is missing counts for nothing.
@@ -31,6 +35,8 @@ export class Summary {
   replace(before, after) {
     if (before) this.#count(before, -1);
     if (after) this.#count(after, 1);
+    this.#color(before, -1);
+    this.#color(after, 1);
     for (const probe of before?.probes ?? []) this.#removeProblem(before, probe);
     for (const probe of after?.probes ?? []) this.#addProblem(after, probe);
   }
@@ -47,6 +53,15 @@ export class Summary {
     this.total += by;
     add(this.states, pod.state, by);
     add(this.namespaces, pod.namespace, by);
+  }
+
+  #color(pod, by) {
+    for (const [key, value] of valuesOf(pod)) {
+      let counts = this.colors.get(key);
+      if (!counts) this.colors.set(key, counts = new Map());
+      add(counts, value, by);
+      if (counts.size === 0) this.colors.delete(key);
+    }
   }
 
   #addProblem(pod, probe) {

@@ -31,8 +31,10 @@ export class Tip {
       this.hide();
       return;
     }
-    const { translator } = this.grid;
-    this.node.replaceChildren(element('strong', {}, pod.name), ...pod.probes.map((probe) => element('span', {},
+    const { translator, colors } = this.grid;
+    const value = colors.noteOf(colors.valueOf(pod, ''));
+    const colored = value === undefined ? null : element('span', {}, translator.text('colored', { name: colors.name, value }));
+    this.node.replaceChildren(...[element('strong', {}, pod.name), colored].filter(Boolean), ...pod.probes.map((probe) => element('span', {},
       `${probe.marker}#${probe.probe}: ${translator.text(`state.${probe.state || 'None'}`)}`,
       probe.message || probe.problem ? ` – ${(probe.problem?.message ?? probe.message).slice(0, 200)}` : '')));
     this.node.hidden = false;

@@ -36,6 +36,7 @@ export class Toolbar {
    */
   translate(translator) {
     byId('choices').replaceChildren(
+      choice('color', translator.text('colorBy'), []),
       choice('group', translator.text('groupBy'), ['workload', 'node'].map((value) => [value, translator.text(`group.${value}`)])),
       choice('cells', translator.text('cells'), ['auto', 'names', 'dense'].map((value) => [value, translator.text(`cells.${value}`)])));
   }
