@@ -9,7 +9,7 @@ const other = '?';
 
 /** Draws the header: where the data come from, the connection, and the settings. */
 export class Header {
-  #shown = '';
+  #shown = null;
   /** Where the data come from. */
   source = 'cluster';
 
@@ -40,7 +40,7 @@ export class Header {
    */
   translate(translator, theme) {
     this.translator = translator;
-    this.#shown = '';
+    this.#shown = null;
     options(byId('language'), Object.entries(names), translator.language);
     options(byId('theme'), ['system', 'light', 'dark'].map((value) => [value, translator.text(`theme.${value}`)]), theme);
   }
@@ -95,6 +95,7 @@ export class Header {
     const { translator } = this;
     const { reason } = status;
     if (status.state === 'refused') return translator.text('refused', { reason });
+    if (status.state === 'queued') return translator.text('queued');
     if (status.state === 'live' || status.state === 'connecting' && !byId('notice').textContent) return '';
     if (!updated) return reason ? translator.text('failed', { reason }) : byId('notice').textContent;
     const time = translator.clock.format(updated);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { request } from './session.js';
+import { Slot } from './slot.js';
 
 /** The first and the longest wait before the page connects again, in milliseconds. */
 const firstWait = 1000;
@@ -56,6 +57,9 @@ export async function reasonOf(response) {
 export class Stream {
   #receive;
   #status;
+  #slot;
+  /** Whether the connection is left to other tabs until this one is in the foreground. */
+  #paused = false;
   #abort = null;
   #timer = 0;
   #failures = 0;
@@ -65,12 +69,14 @@ export class Stream {
   /**
    * @param {(name: string, data: Object) => void} receive is called for each event
    * @param {(status: {state: string, seconds?: number, reason?: string}) => void} status is called when the
-   *   state changes: connecting, live, waiting (with the seconds until the next try), refused, or ended if the
-   *   server does not come back
+   *   state changes: connecting, live, waiting (with the seconds until the next try), refused, queued behind other
+   *   tabs, paused in the background, or ended if the server does not come back
    */
   constructor(receive, status) {
     this.#receive = receive;
     this.#status = status;
+    this.#slot = new Slot(() => this.#pause());
+    document.addEventListener('visibilitychange', () => this.#paused && !document.hidden && this.#connect());
     addEventListener('online', () => this.#timer && this.#connect());
     // A browser keeps pages for its back button, and with them their connections, of which it has few.
     addEventListener('pagehide', () => this.#close());
@@ -92,6 +98,14 @@ export class Stream {
     this.#timer = 0;
     this.#abort?.abort();
     this.#abort = null;
+    this.#paused = false;
+    this.#slot.release();
+  }
+
+  #pause() {
+    this.#close();
+    this.#paused = true;
+    this.#status({ state: 'paused' });
   }
 
   async #connect() {
@@ -99,6 +113,12 @@ export class Stream {
     const abort = new AbortController();
     this.#abort = abort;
     this.#status({ state: 'connecting' });
+    const allowed = await this.#slot.take(abort.signal, () => this.#status({ state: 'queued' }));
+    if (this.#abort !== abort) return;
+    if (!allowed) {
+      this.#pause();
+      return;
+    }
     let refused = '';
     let reason = '';
     try {
@@ -110,6 +130,7 @@ export class Stream {
       // The server is not reachable, or the connection broke.
     }
     if (this.#abort !== abort) return;
+    this.#slot.release();
     if (this.#url) this.#retry(refused, reason);
     else this.#status({ state: 'ended' });
   }
