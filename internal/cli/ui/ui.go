@@ -52,6 +52,9 @@ be reached or pods or markers cannot be read.`
 const example = `  # Show the namespace of the current context
   %[1]s ui
 
+  # Open the page in your browser
+  %[1]s ui --open
+
   # Show all namespaces on a fixed port
   %[1]s ui -A --address 127.0.0.1:8080`
 
@@ -71,6 +74,8 @@ type Options struct {
 	Cluster *cluster.Flags
 	// Address is where the page is served.
 	Address string
+	// Open is whether to open the page in the browser of the user.
+	Open bool
 	// Mode is auto, manager or direct.
 	Mode string
 	// SeamarkNamespace is the namespace of the managers.
@@ -103,6 +108,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "127.0.0.1:0", "loopback address and port of the page; port 0 is a free port")
+	flags.BoolVar(&o.Open, "open", false, "open the page in your browser: that of the variable BROWSER, or the default one")
 	flags.StringVar(&o.Mode, "mode", modeAuto, "where the page reads from: "+strings.Join(modes(), ", "))
 	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
 	cluster.CompleteValues(command, "mode", modes())
@@ -137,7 +143,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return exit.Failure(err)
 	}
-	o.announce(server, connection.Namespace)
+	o.announce(ctx, server, connection.Namespace)
 	return exit.Failure(server.Serve(ctx, handler, closing))
 }
 
@@ -171,8 +177,8 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (h
 }
 
 // announce prints the URL, and another one each time the page was opened. The first is the only line
-// on standard output, for scripts.
-func (o *Options) announce(server *loopback.Server, namespace string) {
+// on standard output, for scripts. It also opens the page, if the user wants this.
+func (o *Options) announce(ctx context.Context, server *loopback.Server, namespace string) {
 	parameters := url.Values{}
 	shown := "all namespaces"
 	if namespace != "" {
@@ -180,8 +186,16 @@ func (o *Options) announce(server *loopback.Server, namespace string) {
 		shown = "namespace " + namespace
 	}
 	fmt.Fprintf(o.ErrOut, "The page shows %s. Stop with Ctrl-C. Open this URL in a browser:\n", shown)
-	fmt.Fprintln(o.Out, server.URL(parameters))
+	address := server.URL(parameters)
+	fmt.Fprintln(o.Out, address)
 	server.Opened = func() {
 		fmt.Fprintf(o.ErrOut, "The page was opened. For another browser, it has the URL %s\n", server.URL(parameters))
+	}
+	if !o.Open {
+		return
+	}
+	failed := func(err error) { fmt.Fprintf(o.ErrOut, "--open: %v. Open the URL yourself.\n", err) }
+	if err := newOpener().open(ctx, address, failed); err != nil {
+		failed(err)
 	}
 }
