@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/text"
 )
 
 // CheckOptions are the options of `seamark check`.
@@ -150,11 +151,12 @@ func printChecks(out io.Writer, format string, results []check.Result, worst che
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range results {
-		text := r.Evidence
+		evidence := r.Evidence
 		if r.Fix != "" {
-			text += "; fix: " + r.Fix
+			evidence += "; fix: " + r.Fix
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", r.Verdict, r.Check, text)
+		// A tab or a newline would start a cell or a row.
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.Verdict, r.Check, text.Line(evidence))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -64,9 +65,9 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// entriesOf returns the files, folders and addresses that a kustomization reads objects and their
-// changes from. It is empty if the kustomization is invalid, which kustomize reports.
-func entriesOf(content []byte) []string {
+// entriesOf returns the files, folders and addresses that a kustomization reads objects, their changes
+// and the contents of ConfigMaps and Secrets from, which may be scripts. It is empty if the kustomization is invalid, which kustomize reports.
+func entriesOf(content []byte) []string { //nolint:staticcheck // kustomize still reads the deprecated fields
 	var k types.Kustomization
 	if err := k.Unmarshal(content); err != nil {
 		return nil
@@ -81,6 +82,20 @@ func entriesOf(content []byte) []string {
 	}
 	for _, replacement := range k.Replacements {
 		entries = append(entries, replacement.Path)
+	}
+	var sources []types.KvPairSources
+	for _, generator := range k.ConfigMapGenerator {
+		sources = append(sources, generator.KvPairSources)
+	}
+	for _, generator := range k.SecretGenerator {
+		sources = append(sources, generator.KvPairSources)
+	}
+	for _, source := range sources {
+		entries = append(append(entries, source.EnvSource), source.EnvSources...)
+		for _, file := range source.FileSources {
+			// KEY=FILE or FILE.
+			entries = append(entries, file[strings.Index(file, "=")+1:])
+		}
 	}
 	return entries
 }

@@ -64,6 +64,8 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 		"replacement":                {"-k", folder("resources: [pod.yaml]\nreplacements: [{path: '"+url+"'}]\n", above)},
 		"patch of an older kind":     {"-k", folder("resources: [pod.yaml]\npatchesStrategicMerge: ['"+url+"']\n", above)},
 		"base of an older kind":      {"-k", folder("bases: ['"+url+"']\n", above)},
+		"script in a ConfigMap":      {"-k", folder("resources: [pod.yaml]\nconfigMapGenerator: [{name: a, files: ['run.sh="+url+"']}]\n", above)},
+		"variables of a Secret":      {"-k", folder("resources: [pod.yaml]\nsecretGenerator: [{name: a, envs: ['"+url+"']}]\n", above)},
 		"file of a local repository": {"-k", folder("resources: ['file:///org/repo']\n", above)},
 	} {
 		t.Run(name, func(t *testing.T) {

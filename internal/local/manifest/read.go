@@ -256,9 +256,30 @@ func strictErrors(err error) []error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return []error{fmt.Errorf("%s: must be of type %s, not %s", fieldOf(wrong.Field), wrong.Type, wrong.Value)}
+		return []error{typeError(wrong)}
 	}
 	return []error{err}
+}
+
+// typeError returns the error for a value of a wrong type, with what to write instead if that is
+// likely. The decoder knows the value only if it is a number.
+func typeError(wrong *json.UnmarshalTypeError) error {
+	isText, expected, fix := wrong.Value == "string", wrong.Type.String(), ""
+	switch kind := wrong.Type.Kind(); {
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		expected = "an integer"
+		if isText {
+			fix = ": write a number without quotes"
+		}
+	case kind == reflect.String:
+		expected, fix = "a string", ": write the value in quotes"
+	case kind == reflect.Slice:
+		expected = "a list"
+		if isText && wrong.Type.Elem().Kind() == reflect.String {
+			fix = `, such as ["cat", "/tmp/x"]`
+		}
+	}
+	return fmt.Errorf("%s: must be %s, not %s%s", fieldOf(wrong.Field), expected, wrong.Value, fix)
 }
 
 // fieldOf removes the names of embedded Go types, which begin with a capital letter, from
