@@ -101,6 +101,36 @@ func TestExistingClaimIsNotAWrite(t *testing.T) {
 	}
 }
 
+// TestRefusedExpansionDoesNotBlock expands two claims, one of which the API server refuses.
+func TestRefusedExpansionDoesNotBlock(t *testing.T) {
+	claim := func(name, size string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v", Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			}},
+		}
+	}
+	fixed, fast := claim("fixed", "1Gi"), claim("fast", "1Gi")
+	x := executor(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if object.GetName() == fixed.Name {
+				return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), fixed.Name, errors.New("the storageclass must support resize"))
+			}
+			if body, err := patch.Data(object); err != nil || !strings.Contains(string(body), `"spec":{"resources":{"requests":{"storage":"2Gi"}}}`) {
+				t.Errorf("patch %s, error %v, want only the size in the specification", body, err)
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	}, fixed, fast)
+	wanted := []*corev1.PersistentVolumeClaim{claim("fixed", "2Gi"), claim("fast", "2Gi")}
+	step := x.Execute(t.Context(), testSet(), &workload.Actions{ExpandClaims: wanted, Creates: []*corev1.Pod{ownedPod("set-a", "1")}})
+	if len(step.Failures) != 1 || !step.Failures[0].Update || step.Failures[0].Object != "persistentvolumeclaim fixed" ||
+		step.Claims == "" || step.Created != 1 {
+		t.Errorf("step %+v, want a failed update of the claim, an expanded claim and a pod", step)
+	}
+}
+
 func TestCreateOfExistingPod(t *testing.T) {
 	now := metav1.Now()
 	ending := ownedPod("set-a", "7")
