@@ -57,17 +57,13 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 const begunPriority = 1
 
 // enqueue enqueues a set. After a step, a large set pauses, so that a burst of events causes few
-// steps. The last event that the set waits for ends the pause.
-func (b *Base) enqueue(q controller.Queue, key types.NamespacedName, last bool) {
+// steps.
+func (b *Base) enqueue(q controller.Queue, key types.NamespacedName) {
 	now, priority := b.Now(), 0
 	if b.memory.isBegun(key, now) {
 		priority = begunPriority
 	}
-	pause := b.memory.pause(key, now)
-	if last {
-		pause = 0
-	}
-	controller.EnqueueAt(q, key, pause, priority)
+	controller.EnqueueAt(q, key, b.memory.pause(key, now), priority)
 }
 
 // setEvents returns a handler that enqueues a set when anything but its status changes.
@@ -103,21 +99,21 @@ func (b *Base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
 			if !e.IsInInitialList {
-				b.enqueueOf(ctx, q, e.Object, false)
+				b.enqueueOf(ctx, q, e.Object)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
 			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
 			if before != nil && (after == nil || after.UID != before.UID) {
-				b.enqueueOwner(q, e.ObjectOld, false)
+				b.enqueueOwner(q, e.ObjectOld)
 			}
 			if after != nil && !b.isKind(after) || !b.matters(e.ObjectOld, e.ObjectNew) {
 				return
 			}
-			b.enqueueOf(ctx, q, e.ObjectNew, completes(e.ObjectOld, e.ObjectNew))
+			b.enqueueOf(ctx, q, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
-			b.enqueueOwner(q, e.Object, true)
+			b.enqueueOwner(q, e.Object)
 		},
 	}
 }
@@ -137,7 +133,7 @@ func (b *Base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeC
 				if slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
 					return strings.HasPrefix(after.Name, template.Name+"-"+set.GetName()+"-")
 				}) {
-					b.enqueue(q, client.ObjectKeyFromObject(set), false)
+					b.enqueue(q, client.ObjectKeyFromObject(set))
 				}
 			})
 		},
@@ -176,19 +172,17 @@ func (b *Base) isKind(reference *metav1.OwnerReference) bool {
 	return group == b.Kind.Group
 }
 
-// enqueueOwner enqueues the set that controls the pod. The pod has completed what the set waits for, or
-// not.
-func (b *Base) enqueueOwner(q controller.Queue, pod *corev1.Pod, completed bool) {
+// enqueueOwner enqueues the set that controls the pod.
+func (b *Base) enqueueOwner(q controller.Queue, pod *corev1.Pod) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && b.isKind(owner) {
-		key := types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}
-		b.enqueue(q, key, completed && b.memory.arrived(key))
+		b.enqueue(q, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name})
 	}
 }
 
 // enqueueOf enqueues the set that controls the pod or, if it has no controller, those that select it.
-func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Pod, completed bool) {
+func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Pod) {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
-		b.enqueueOwner(q, pod, completed)
+		b.enqueueOwner(q, pod)
 		return
 	}
 	if pod.DeletionTimestamp != nil || len(pod.Labels) == 0 {
@@ -197,7 +191,7 @@ func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Po
 	b.each(ctx, pod.Namespace, func(set client.Object) {
 		selector, err := metav1.LabelSelectorAsSelector(b.Parts(set).Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			b.enqueue(q, client.ObjectKeyFromObject(set), false)
+			b.enqueue(q, client.ObjectKeyFromObject(set))
 		}
 	})
 }
@@ -206,7 +200,7 @@ func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Po
 func (b *Base) enqueueMarked(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
 	b.each(ctx, marker.Namespace, func(set client.Object) {
 		if Selects(marker, labels.Set(b.Parts(set).Template.Labels)) {
-			b.enqueue(q, client.ObjectKeyFromObject(set), false)
+			b.enqueue(q, client.ObjectKeyFromObject(set))
 		}
 	})
 }

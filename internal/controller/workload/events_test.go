@@ -18,11 +18,11 @@ import (
 func TestSetsThatHaveBegunComeFirst(t *testing.T) {
 	b := NewBase(Options{Now: func() time.Time { return time.Unix(1000, 0) }})
 	begun, other := types.NamespacedName{Name: "begun"}, types.NamespacedName{Name: "other"}
-	b.memory.planned(begun, "uid", 1, nil, b.Now())
+	b.memory.planned(begun, "uid", 1, 0, b.Now())
 	queue := priorityqueue.New[reconcile.Request]("sets")
 	defer queue.ShutDown()
-	b.enqueue(queue, other, false)
-	b.enqueue(queue, begun, false)
+	b.enqueue(queue, other)
+	b.enqueue(queue, begun)
 	for _, want := range []struct {
 		set      types.NamespacedName
 		priority int

@@ -48,8 +48,6 @@ type remembered struct {
 	// then. published is when the status was written last.
 	planned, published time.Time
 	size               int
-	// pending is how many pods have yet to become ready or to disappear after the last step.
-	pending int
 	// proven is set if the last step created pods without an error until its budget was used up.
 	proven bool
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
@@ -201,7 +199,6 @@ func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step
 			*each.highest = each.version
 		}
 	}
-	r.pending += step.Created + len(step.Deleted)
 	r.proven = step.Created > 0 && step.Incomplete && len(step.Failures)+len(step.Errs) == 0
 	for _, uid := range step.Deleted {
 		if r.deleted == nil {
@@ -290,12 +287,12 @@ func (m *memory) sincePublished(key types.NamespacedName, uid types.UID, now tim
 	return now.Sub(m.of(key, uid).published)
 }
 
-// planned remembers that a step of the generation for the pods is planned now.
-func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods []*corev1.Pod, now time.Time) {
+// planned remembers that a step of the generation for so many pods is planned now.
+func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
-	r.planned, r.size, r.since, r.pending = now, len(pods), time.Time{}, unfinished(pods)
+	r.planned, r.size, r.since = now, pods, time.Time{}
 	if r.generation != generation {
 		r.generation, r.begun = generation, now
 	}

@@ -4,7 +4,7 @@
 package workload
 
 import (
-	"slices"
+	"errors"
 	"testing"
 	"time"
 
@@ -67,7 +67,7 @@ func TestLargeSetsPause(t *testing.T) {
 		t.Errorf("pause of an unknown set: %s, want none", pause)
 	}
 	for pods, want := range map[int]time.Duration{0: 0, 10: 10 * pausePerPod, 1 << 20: longest} {
-		m.planned(key, "uid", 1, slices.Repeat([]*corev1.Pod{{}}, pods), now)
+		m.planned(key, "uid", 1, pods, now)
 		if pause := m.pause(key, now); pause != want {
 			t.Errorf("pause after a step of %d pods: %s, want %s", pods, pause, want)
 		}
@@ -146,7 +146,7 @@ func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 	}
 	m.wrote(key, "uid", &apply.Step{Pods: "2"})
 	for after, want := range map[time.Duration]time.Duration{0: recheck, 2 * time.Second: 500 * time.Millisecond, time.Hour: longestRecheck} {
-		m.planned(key, "uid", 1, []*corev1.Pod{{}}, start)
+		m.planned(key, "uid", 1, 1, start)
 		wait(0)
 		if delay := wait(after); delay != want {
 			t.Errorf("delay after %s: %s, want %s", after, delay, want)
@@ -194,16 +194,38 @@ func TestBegunSets(t *testing.T) {
 		want bool
 	}{
 		{"unknown set", func() {}, false},
-		{"first step of a generation", func() { m.planned(key, "uid", 1, nil, at) }, true},
-		{"another step", func() { m.planned(key, "uid", 1, nil, at.Add(time.Second)) }, true},
+		{"first step of a generation", func() { m.planned(key, "uid", 1, 0, at) }, true},
+		{"another step", func() { m.planned(key, "uid", 1, 0, at.Add(time.Second)) }, true},
 		{"settled", func() { m.settled(key, "uid") }, false},
-		{"step after a pod failed", func() { m.planned(key, "uid", 1, nil, at) }, false},
-		{"next generation", func() { m.planned(key, "uid", 2, nil, at) }, true},
+		{"step after a pod failed", func() { m.planned(key, "uid", 1, 0, at) }, false},
+		{"next generation", func() { m.planned(key, "uid", 2, 0, at) }, true},
 		{"too long", func() { at = at.Add(longestPostponement) }, false},
-		{"recreated set", func() { m.planned(key, "other", 2, nil, at) }, true},
+		{"recreated set", func() { m.planned(key, "other", 2, 0, at) }, true},
 	} {
 		if step.do(); m.isBegun(key, at) != step.want {
 			t.Errorf("%s: begun %t, want %t", step.name, !step.want, step.want)
+		}
+	}
+}
+
+func TestOnlyTheStepAfterAnInterruptedOneIsProven(t *testing.T) {
+	t.Parallel()
+	m, key := newMemory(), types.NamespacedName{Name: "web"}
+	for name, test := range map[string]struct {
+		step apply.Step
+		want bool
+	}{
+		"budget used up":  {apply.Step{Created: 5, Incomplete: true}, true},
+		"complete":        {apply.Step{Created: 5}, false},
+		"no pod created":  {apply.Step{Incomplete: true}, false},
+		"request refused": {apply.Step{Created: 5, Incomplete: true, Errs: []error{errors.New("overloaded")}}, false},
+	} {
+		m.wrote(key, "uid", &test.step)
+		if got := m.takeProven(key, "uid"); got != test.want {
+			t.Errorf("%s: proven %t, want %t", name, got, test.want)
+		}
+		if m.takeProven(key, "uid") {
+			t.Errorf("%s: the step after the next one is proven, too", name)
 		}
 	}
 }

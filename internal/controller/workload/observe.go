@@ -71,7 +71,7 @@ func Observe[S client.Object](_ context.Context, b *Base, key types.NamespacedNa
 		return none, nil, nil
 	}
 	observed.TakenNames, observed.Encoder = b.memory.takenNames(key, set.GetUID()), b.memory.encoder(key, set.GetUID())
-	b.memory.planned(key, set.GetUID(), set.GetGeneration(), observed.Pods, b.Now())
+	b.memory.planned(key, set.GetUID(), set.GetGeneration(), len(observed.Pods), b.Now())
 	return set, observed, nil
 }
 
