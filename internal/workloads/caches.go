@@ -46,7 +46,6 @@ func caches(kinds []schema.GroupKind) cache.Options {
 // are synced.
 func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNodes bool) (workload.Stores, error) {
 	var stores workload.Stores
-	var markers workload.Store
 	for _, each := range []struct {
 		object  client.Object
 		store   *workload.Store
@@ -56,7 +55,7 @@ func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNode
 		{object: &corev1.Pod{}, store: &stores.Pods, index: workload.PodIndexers()},
 		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: workload.ClaimIndexers()},
 		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: workload.RevisionIndexers()},
-		{object: &v1alpha1.PodProbeMarker{}, store: &markers, skipped: !withMarkers},
+		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
 		{object: newNode(), store: &stores.Nodes, skipped: !withNodes},
 	} {
 		if each.skipped {
@@ -68,7 +67,6 @@ func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNode
 		}
 		*each.store = store
 	}
-	stores.Markers = workload.NewMarkers(markers)
 	return stores, nil
 }
 

@@ -43,9 +43,8 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	}
 	if !withMarkers {
 		w.options.Logger.Info("Not watching PodProbeMarkers until their CRD is installed")
-		late := &markerWatch{mapper: mgr.GetRESTMapper(), informers: mgr.GetCache(), markers: stores.Markers, log: w.options.Logger}
-		if err := mgr.Add(late); err != nil {
-			return fmt.Errorf("add the watch of podprobemarkers: %w", err)
+		if err := mgr.Add(&markerWait{mapper: mgr.GetRESTMapper(), log: w.options.Logger}); err != nil {
+			return fmt.Errorf("add the wait for podprobemarkers: %w", err)
 		}
 	}
 	recorder, err := startup.AddRecorder(w.config, mgr, Name)

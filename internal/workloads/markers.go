@@ -5,17 +5,20 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/controller/workload"
 	"github.com/seamark-dev/seamark/internal/logging"
 )
+
+// ErrMarkersServed is the error of Run if the API server serves PodProbeMarkers now and did not at the
+// start. The program must be started again, as the kubelet does, so that planners see the markers.
+var ErrMarkersServed = errors.New("the CRD of PodProbeMarkers has been installed: start again to watch them")
 
 // markerPeriod is the time between two looks at whether the API server serves PodProbeMarkers.
 const markerPeriod = 10 * time.Second
@@ -30,20 +33,18 @@ func servesMarkers(mapper meta.RESTMapper) (bool, error) {
 	return false, fmt.Errorf("discover podprobemarkers: %w", err)
 }
 
-// markerWatch starts to watch PodProbeMarkers when their CRD is installed after the program started. It
-// implements manager.Runnable.
-type markerWatch struct {
-	mapper    meta.RESTMapper
-	informers cache.Cache
-	markers   *workload.Markers
-	log       logr.Logger
+// markerWait ends the program when the API server serves PodProbeMarkers. It implements
+// manager.Runnable.
+type markerWait struct {
+	mapper meta.RESTMapper
+	log    logr.Logger
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: standbys have synced caches, too.
-func (*markerWatch) NeedLeaderElection() bool { return false }
+// NeedLeaderElection implements manager.LeaderElectionRunnable: standbys need the markers, too.
+func (*markerWait) NeedLeaderElection() bool { return false }
 
-// Start looks for the CRD until it is there or the context ends.
-func (w *markerWatch) Start(ctx context.Context) error {
+// Start looks for the CRD until the context ends. It returns ErrMarkersServed when it is there.
+func (w *markerWait) Start(ctx context.Context) error {
 	ticker := time.NewTicker(markerPeriod)
 	defer ticker.Stop()
 	for {
@@ -56,25 +57,7 @@ func (w *markerWatch) Start(ctx context.Context) error {
 		case err != nil:
 			w.log.V(logging.Writes).Info("Failed to look for the CRD of PodProbeMarkers, retrying", "reason", err.Error())
 		case served:
-			return w.watch(ctx)
+			return ErrMarkersServed
 		}
 	}
-}
-
-// watch waits until the informer is synced, so that planners see all markers or none.
-func (w *markerWatch) watch(ctx context.Context) error {
-	marker := &v1alpha1.PodProbeMarker{}
-	if _, err := w.informers.GetInformer(ctx, marker); err != nil {
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The program ends.
-		}
-		return fmt.Errorf("watch podprobemarkers: %w", err)
-	}
-	store, err := newStore(ctx, w.informers, marker, nil)
-	if err != nil {
-		return err
-	}
-	w.markers.Serve(store)
-	w.log.Info("Watching PodProbeMarkers, whose CRD has been installed")
-	return nil
 }

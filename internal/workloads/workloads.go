@@ -102,7 +102,8 @@ func New(options Options) (*Workloads, error) {
 
 // Run waits until the API server serves the CRDs of the enabled controllers, and runs the
 // controllers until the context ends. Meanwhile it serves the health checks. It returns an error if
-// an address is not available or the lease is lost. The process must exit when Run returns.
+// an address is not available or the lease is lost, and ErrMarkersServed if the CRD of
+// PodProbeMarkers is installed meanwhile. The process must exit when Run returns.
 func (w *Workloads) Run(ctx context.Context) error { return w.health.Run(ctx, w.run) }
 
 func (w *Workloads) run(ctx context.Context) error {

@@ -40,7 +40,9 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.source(b.enqueueAll),
-		b.markerSource(informers),
+	}
+	if b.Stores.Markers != nil {
+		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(b.enqueueMarked)))
 	}
 	if b.ClaimSizes {
 		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))

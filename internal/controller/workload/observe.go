@@ -168,11 +168,10 @@ func union[T comparable](all, more []T) []T {
 // or one of the pods: controllers add labels that the template does not have.
 func (b *Base) markers(namespace string, template *corev1.PodTemplateSpec, pods []*corev1.Pod) (workload.Markers, error) {
 	known := workload.Markers{}
-	store := b.Stores.Markers.get()
-	if store == nil {
+	if b.Stores.Markers == nil {
 		return known, nil
 	}
-	markers, err := list[*v1alpha1.PodProbeMarker](store, namespaceIndex, namespace)
+	markers, err := list[*v1alpha1.PodProbeMarker](b.Stores.Markers, namespaceIndex, namespace)
 	if err != nil {
 		return known, err
 	}

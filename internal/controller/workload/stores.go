@@ -25,8 +25,8 @@ type Stores struct {
 	Sets Store
 	// Pods have the indexers PodIndexers, Claims and Revisions have Indexers.
 	Pods, Claims, Revisions Store
-	// Markers are the PodProbeMarkers, indexed by namespace.
-	Markers *Markers
+	// Markers are the PodProbeMarkers, indexed by namespace, nil if the API server does not serve them.
+	Markers Store
 	// Nodes are the metadata of nodes, nil if the kind does not need them.
 	Nodes Store
 }

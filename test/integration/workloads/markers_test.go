@@ -5,6 +5,7 @@ package workloads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -15,18 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// TestMarkersAreWatchedWhenTheirCRDIsInstalled installs the CRD of PodProbeMarkers while the program
-// runs. A marker that writes a label of a set's selector is then reported, and no longer when it is
-// deleted.
-func TestMarkersAreWatchedWhenTheirCRDIsInstalled(t *testing.T) {
+// TestProgramEndsWhenTheCRDOfMarkersIsInstalled installs the CRD of PodProbeMarkers while the program
+// runs. After its next start, a marker that writes a label of a set's selector is reported, and no
+// longer when it is deleted.
+func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
 	e := env.Start(t, env.CRDDir("config/crd/workloads"))
 	w := newScene(t, e)
 	set := w.cloneSet("web", 1, func(s *v1alpha1.CloneSet) { s.Spec.Template.Labels["tier"] = "front" })
-	w.start()
+	cancel, done := w.launch(func(*workloads.Options) {})
+	defer cancel()
 	w.settled(set, 1, "image:1")
 
 	crds, err := env.ReadCRDs("config/crd/bases")
@@ -57,6 +60,15 @@ func TestMarkersAreWatchedWhenTheirCRDIsInstalled(t *testing.T) {
 		}
 		return "", nil
 	})
+	select {
+	case err := <-done:
+		if !errors.Is(err, workloads.ErrMarkersServed) {
+			t.Fatalf("the program ended with %v, want ErrMarkersServed", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the program runs a minute after the CRD was installed")
+	}
+	w.start()
 	reported := func(want corev1.ConditionStatus) {
 		t.Helper()
 		await.Poll{Interval: 100 * time.Millisecond, Timeout: time.Minute}.Until(t, fmt.Sprintf("SelectorMarked is %s", want),

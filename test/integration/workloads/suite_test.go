@@ -97,19 +97,7 @@ func (w *world) start() (stop func()) {
 
 func (w *world) startWith(change func(*workloads.Options)) (stop func()) {
 	w.Helper()
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	w.registry = prometheus.NewRegistry()
-	options := workloads.Options{
-		Config: w.env.Component(w, workloads.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: w.registry, Logger: w.logger(),
-	}
-	change(&options)
-	program, err := workloads.New(options)
-	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
+	cancel, done := w.launch(change)
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -123,6 +111,25 @@ func (w *world) startWith(change func(*workloads.Options)) (stop func()) {
 	}
 	w.Cleanup(stop)
 	return stop
+}
+
+// launch runs the program until cancel is called or it ends, and sends the result to done.
+func (w *world) launch(change func(*workloads.Options)) (cancel func(), done chan error) {
+	w.Helper()
+	var c configv1alpha1.WorkloadsConfiguration
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	w.registry = prometheus.NewRegistry()
+	options := workloads.Options{
+		Config: w.env.Component(w, workloads.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: w.registry, Logger: w.logger(),
+	}
+	change(&options)
+	program, err := workloads.New(options)
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done = make(chan error, 1)
+	go func() { done <- program.Run(ctx) }()
+	return cancel, done
 }
 
 // logger logs to stderr if the environment variable SEAMARK_TEST_LOG is set.
