@@ -30,7 +30,7 @@ type Event struct {
 
 // PodEvent returns a normal event about pods.
 func PodEvent(reason, one, many string, pods ...string) Event {
-	// Extend adds pods: the names of the caller must not change with them.
+	// AddEvent adds pods: the names of the caller must not change with them.
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: slices.Clip(pods)}
 }
 
@@ -46,15 +46,6 @@ func (e *Event) Message() string {
 	}
 }
 
-// Extends reports whether the events differ only in their pods.
-func (e *Event) Extends(other *Event) bool {
-	return len(e.Pods) > 0 && len(other.Pods) > 0 &&
-		e.Type == other.Type && e.Reason == other.Reason && e.One == other.One && e.Many == other.Many
-}
-
-// Extend adds the pods of the other event.
-func (e *Event) Extend(other *Event) { e.Pods = append(e.Pods, other.Pods...) }
-
 // Of returns the event about those of its pods that are in the set, without pods if none is.
 func (e *Event) Of(pods sets.Set[string]) Event {
 	part := *e
@@ -67,11 +58,12 @@ func (e *Event) Of(pods sets.Set[string]) Event {
 	return part
 }
 
-// AddEvent adds an event of a step: it extends an earlier one if they differ only in their pods.
+// AddEvent adds an event of a set: its pods become those of an earlier one that differs only in them.
 func AddEvent(events []Event, e Event) []Event {
 	for i := range events {
-		if events[i].Extends(&e) {
-			events[i].Extend(&e)
+		if known := &events[i]; len(e.Pods) > 0 && len(known.Pods) > 0 &&
+			known.Type == e.Type && known.Reason == e.Reason && known.One == e.One && known.Many == e.Many {
+			known.Pods = append(known.Pods, e.Pods...)
 			return events
 		}
 	}

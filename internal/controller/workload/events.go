@@ -5,7 +5,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,10 +45,6 @@ func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, obje
 	}
 	if b.ClaimSizes {
 		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))
-	}
-	// It runs only while the manager leads, as the reconciler does.
-	if err := mgr.Add(manager.RunnableFunc(b.reportDigest)); err != nil {
-		return fmt.Errorf("add the events of %s: %w", name, err)
 	}
 	return controller.Add(mgr, name, SubjectSet, r, concurrency, sources...)
 }

@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,30 +71,6 @@ func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload
 	return step
 }
 
-// record records the first failure of a step, and its events. Those of a step that did not succeed are
-// only about the pods whose writes did: the next step has events about the others.
-func (b *Base) record(set client.Object, events []workload.Event, step *apply.Step) {
-	if len(step.Failures) > 0 {
-		failure, reason := &step.Failures[0], "FailedScale"
-		if failure.Update {
-			reason = "FailedUpdate"
-		}
-		b.Recorder.Eventf(set, corev1.EventTypeWarning, reason, "%s: %v", failure.Object, failure.Err)
-	}
-	succeeded, written := step.Succeeded(), sets.New(step.Written...)
-	for i := range events {
-		event := events[i]
-		if !succeeded {
-			if event = event.Of(written); len(event.Pods) == 0 {
-				continue
-			}
-		}
-		if b.digest.add(set, &event, b.Now()) {
-			b.Recorder.Event(set, event.Type, event.Reason, event.Message())
-		}
-	}
-}
-
 // Status is the status of a set before and after a step.
 type Status struct {
 	// Before and After are pointers to the status that the step started from and to that after it.
@@ -119,6 +93,9 @@ func (b *Base) Finish(
 	result, err := b.finish(ctx, set, actions, step, status)
 	if status.Settled {
 		b.memory.settled(client.ObjectKeyFromObject(set), set.GetUID())
+	}
+	if wait := b.report(set, status.Settled); err == nil {
+		result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	}
 	// Only events give a set a priority.
 	result.Priority = new(0)

@@ -56,6 +56,9 @@ type remembered struct {
 	// set has settled since.
 	generation int64
 	begun      time.Time
+	// events are those about pods that were not reported yet, and reported is when the last ones were.
+	events   []workload.Event
+	reported time.Time
 	// failures is the number of steps in a row that ended with an error that may pass.
 	failures int
 }

@@ -70,10 +70,9 @@ type Parts struct {
 type Base struct {
 	Options
 	memory *memory
-	digest *digest
 }
 
 // NewBase returns a Base.
 func NewBase(options Options) Base {
-	return Base{Options: options, memory: newMemory(), digest: &digest{}}
+	return Base{Options: options, memory: newMemory()}
 }
