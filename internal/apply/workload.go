@@ -56,9 +56,6 @@ type Set struct {
 	// Kind is the kind of the set, and Object the set.
 	Kind   schema.GroupVersionKind
 	Object client.Object
-	// Proven reports whether the last step created pods of the set without an error until its budget
-	// was used up: this one starts as many requests at a time as that one ended with.
-	Proven bool
 }
 
 // Step is what became of the writes of a step.
@@ -77,8 +74,6 @@ type Step struct {
 	// Pods, Claims and Revisions are the highest resource versions that the step wrote, empty if it
 	// wrote none.
 	Pods, Claims, Revisions string
-	// Created is the number of pods that the step created.
-	Created int
 	// Deleted are the pods that the step deleted.
 	Deleted []types.UID
 	// Taken are names of pods that could not be created because pods of others have them.

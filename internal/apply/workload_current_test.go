@@ -65,7 +65,7 @@ func TestDeletesAndAdoptionsRequireTheSetOfTheDecision(t *testing.T) {
 				}, test.live...)
 				step := x.Execute(t.Context(), cached, &actions)
 				if step.Outdated != test.outdated || len(step.Errs) != test.errs || reads.Load() != 1 ||
-					(writes.Load() > 0) != step.Succeeded() || (step.Created > 0) != (step.Succeeded() && verb == "delete") {
+					(writes.Load() > 0) != step.Succeeded() || (step.Pods != "") != (step.Succeeded() && verb == "delete") {
 					t.Errorf("%d reads, %d writes, step %+v, want one read, outdated %t, %d errors, and writes only of the same set",
 						reads.Load(), writes.Load(), step, test.outdated, test.errs)
 				}

@@ -72,9 +72,6 @@ func (x *execution) note(w request, err error) {
 	switch {
 	case err == nil:
 		x.step.Writes++
-		if w.kind == podKind && w.operation == "create" {
-			x.step.Created++
-		}
 		if w.last {
 			x.step.Written = append(x.step.Written, w.name)
 		}
@@ -142,14 +139,10 @@ func (x *execution) each(ctx context.Context, n int, do func(ctx context.Context
 }
 
 // slowly calls do for 0 to n-1: first once, and after each success for one more at a time, within
-// the bound. For a proven set, it begins with the bound. After an error, it starts no more calls: a
-// quota that is used up costs few requests.
+// the bound. After an error, it starts no more calls: a quota that is used up costs few requests.
 func (x *execution) slowly(ctx context.Context, n int, do func(ctx context.Context, i int) error) {
 	results := make(chan error)
 	next, running, most, stopped := 0, 0, 1, false
-	if x.set.Proven {
-		most = x.options.Parallel
-	}
 	for {
 		for !stopped && next < n && running < most {
 			if stopped = x.over(ctx); stopped {

@@ -53,13 +53,11 @@ func (b *Base) Wait(request reconcile.Request) reconcile.Result {
 
 // Execute executes the actions and remembers what was written.
 func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload.Actions) apply.Step {
-	key := client.ObjectKeyFromObject(set)
-	proven := b.memory.takeProven(key, set.GetUID())
 	if actions.Empty() {
 		return apply.Step{}
 	}
-	step := b.Executor.Execute(ctx, apply.Set{Kind: b.Kind, Object: set, Proven: proven}, actions)
-	b.memory.wrote(key, set.GetUID(), &step)
+	step := b.Executor.Execute(ctx, apply.Set{Kind: b.Kind, Object: set}, actions)
+	b.memory.wrote(client.ObjectKeyFromObject(set), set.GetUID(), &step)
 	logger := log.FromContext(ctx)
 	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,
 		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),

@@ -48,8 +48,6 @@ type remembered struct {
 	// then. published is when the status was written last.
 	planned, published time.Time
 	size               int
-	// proven is set if the last step created pods without an error until its budget was used up.
-	proven bool
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
 	differs time.Time
 	// generation is that of the last step, and begun is when its first step was planned, zero when the
@@ -202,7 +200,6 @@ func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step
 			*each.highest = each.version
 		}
 	}
-	r.proven = step.Created > 0 && step.Incomplete && len(step.Failures)+len(step.Errs) == 0
 	for _, uid := range step.Deleted {
 		if r.deleted == nil {
 			r.deleted = make(map[types.UID]bool)
@@ -229,17 +226,6 @@ func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Enco
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &m.of(key, uid).encoder
-}
-
-// takeProven reports whether the last step of the set created pods without an error until its budget
-// was used up, and forgets it.
-func (m *memory) takeProven(key types.NamespacedName, uid types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
-	proven := r.proven
-	r.proven = false
-	return proven
 }
 
 // published remembers the resource version of the set after a write of its status.

@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -204,28 +203,6 @@ func TestBegunSets(t *testing.T) {
 	} {
 		if step.do(); m.isBegun(key, at) != step.want {
 			t.Errorf("%s: begun %t, want %t", step.name, !step.want, step.want)
-		}
-	}
-}
-
-func TestOnlyTheStepAfterAnInterruptedOneIsProven(t *testing.T) {
-	t.Parallel()
-	m, key := newMemory(), types.NamespacedName{Name: "web"}
-	for name, test := range map[string]struct {
-		step apply.Step
-		want bool
-	}{
-		"budget used up":  {apply.Step{Created: 5, Incomplete: true}, true},
-		"complete":        {apply.Step{Created: 5}, false},
-		"no pod created":  {apply.Step{Incomplete: true}, false},
-		"request refused": {apply.Step{Created: 5, Incomplete: true, Errs: []error{errors.New("overloaded")}}, false},
-	} {
-		m.wrote(key, "uid", &test.step)
-		if got := m.takeProven(key, "uid"); got != test.want {
-			t.Errorf("%s: proven %t, want %t", name, got, test.want)
-		}
-		if m.takeProven(key, "uid") {
-			t.Errorf("%s: the step after the next one is proven, too", name)
 		}
 	}
 }
