@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// statusPause is the time between two writes of the status of a set that is settled.
-	statusPause = 50 * time.Millisecond
 	// progressPause is how long a status may differ while the set is not settled. The write of a
 	// status costs the API server as much as the creation of three pods, and more counts follow soon:
 	// while many pods become ready, the status follows with one write per pause.
@@ -165,16 +163,16 @@ func sooner(a, b time.Duration) time.Duration {
 // postpone returns the time until the status must be written, zero if now. After writes to pods,
 // their events plan the next step, which knows more. Failures are written at once.
 func (b *Base) postpone(set client.Object, step *apply.Step, settled bool) time.Duration {
-	key, uid, now := client.ObjectKeyFromObject(set), set.GetUID(), b.Now()
 	switch {
 	case len(step.Failures) > 0:
 		return 0
 	case (step.Pods != "" || len(step.Deleted) > 0) && !b.overdue(set):
 		return again
 	case settled:
-		return max(0, statusPause-b.memory.sincePublished(key, uid, now))
+		return 0
 	default:
-		return max(0, progress(b.memory.changing())-b.memory.differing(key, uid, now))
+		differing := b.memory.differing(client.ObjectKeyFromObject(set), set.GetUID(), b.Now())
+		return max(0, progress(b.memory.changing())-differing)
 	}
 }
 
@@ -228,7 +226,7 @@ func (b *Base) publish(ctx context.Context, set client.Object, status Status) er
 	for i := range status.events {
 		b.Recorder.Event(set, status.events[i].Type, status.events[i].Reason, status.events[i].Message())
 	}
-	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion(), b.Now())
+	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion())
 	return nil
 }
 

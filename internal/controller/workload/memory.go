@@ -45,9 +45,9 @@ type remembered struct {
 	// encoder is used by one reconcile at a time.
 	encoder revision.Encoder
 	// planned is when the last step was planned or waited for the cache, and size the number of pods
-	// then. published is when the status was written last.
-	planned, published time.Time
-	size               int
+	// then.
+	planned time.Time
+	size    int
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
 	differs time.Time
 	// generation is that of the last step, and begun is when its first step was planned, zero when the
@@ -229,11 +229,11 @@ func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Enco
 }
 
 // published remembers the resource version of the set after a write of its status.
-func (m *memory) published(key types.NamespacedName, uid types.UID, version string, now time.Time) {
+func (m *memory) published(key types.NamespacedName, uid types.UID, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key, uid)
-	r.set, r.published, r.differs = version, now, time.Time{}
+	r.set, r.differs = version, time.Time{}
 	delete(m.differ, key)
 }
 
@@ -267,13 +267,6 @@ func (m *memory) differing(key types.NamespacedName, uid types.UID, now time.Tim
 		return 0
 	}
 	return now.Sub(r.differs)
-}
-
-// sincePublished returns the time since the status was written last.
-func (m *memory) sincePublished(key types.NamespacedName, uid types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return now.Sub(m.of(key, uid).published)
 }
 
 // planned remembers that a step of the generation for so many pods is planned now.

@@ -44,7 +44,7 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 			m, key := newMemory(), types.NamespacedName{Namespace: "ns", Name: "set"}
 			m.wrote(key, "uid", &tc.wrote)
 			if tc.status != "" {
-				m.published(key, "uid", tc.status, now.Time)
+				m.published(key, "uid", tc.status)
 			}
 			if got := m.caughtUp(key, "uid", tc.cached, tc.pods); got != tc.want {
 				t.Errorf("caught up %t, want %t", got, tc.want)
@@ -120,7 +120,7 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 	alive := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
 	at("1000")
 	m.wrote(key, "uid", &apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
-	m.published(key, "uid", "1004", time.Time{})
+	m.published(key, "uid", "1004")
 	if m.caughtUp(key, "uid", at("1000"), alive) {
 		t.Error("the step does not wait for its writes")
 	}
@@ -175,7 +175,7 @@ func TestChangingSets(t *testing.T) {
 		{"two differ", func() { m.compared(a, "a", true, at); m.compared(b, "b", true, at) }, 2},
 		{"one still differs", func() { m.compared(a, "a", true, at) }, 2},
 		{"one does not differ", func() { m.compared(a, "a", false, at) }, 1},
-		{"another is written", func() { m.published(b, "b", "5", at) }, 0},
+		{"another is written", func() { m.published(b, "b", "5") }, 0},
 		{"one differs again", func() { m.compared(a, "a", true, at) }, 1},
 		{"it is deleted", func() { m.forget(a) }, 0},
 	} {
