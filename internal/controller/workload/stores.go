@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -42,63 +43,54 @@ const (
 func orphans(namespace string) string { return "orphans of " + namespace }
 
 // byController indexes by the UID of the controller.
-func byController(object any) ([]string, error) {
-	each, err := accessor(object)
-	if err != nil {
-		return nil, err
+func byController(object metav1.Object) []string {
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		return []string{string(controller.UID)}
 	}
-	if controller := metav1.GetControllerOfNoCopy(each); controller != nil {
-		return []string{string(controller.UID)}, nil
-	}
-	return []string{orphans(each.GetNamespace())}, nil
+	return []string{orphans(object.GetNamespace())}
 }
 
 // byOwner indexes by the UIDs of all owners.
-func byOwner(object any) ([]string, error) {
-	each, err := accessor(object)
-	if err != nil {
-		return nil, err
-	}
+func byOwner(object metav1.Object) []string {
 	var owners []string
-	for _, owner := range each.GetOwnerReferences() {
+	for _, owner := range object.GetOwnerReferences() {
 		owners = append(owners, string(owner.UID))
 	}
-	return owners, nil
+	return owners
 }
 
 // byName indexes by the name up to the last dash.
-func byName(object any) ([]string, error) {
-	each, err := accessor(object)
-	if err != nil {
-		return nil, err
+func byName(object metav1.Object) []string {
+	if dash := strings.LastIndexByte(object.GetName(), '-'); dash > 0 {
+		return []string{nameKey(object.GetNamespace(), object.GetName()[:dash])}
 	}
-	if dash := strings.LastIndexByte(each.GetName(), '-'); dash > 0 {
-		return []string{nameKey(each.GetNamespace(), each.GetName()[:dash])}, nil
-	}
-	return nil, nil
+	return nil
 }
 
 func nameKey(namespace, prefix string) string { return namespace + "/" + prefix }
 
-func accessor(object any) (metav1.Object, error) {
-	each, ok := object.(metav1.Object)
-	if !ok {
-		return nil, fmt.Errorf("index %T: no metadata", object)
+// by returns the index function with the values of an object.
+func by(values func(metav1.Object) []string) toolscache.IndexFunc {
+	return func(object any) ([]string, error) {
+		each, err := meta.Accessor(object)
+		if err != nil {
+			return nil, fmt.Errorf("index %T: %w", object, err)
+		}
+		return values(each), nil
 	}
-	return each, nil
 }
 
 // PodIndexers returns the indexers of the pods.
-func PodIndexers() toolscache.Indexers { return toolscache.Indexers{controllerIndex: byController} }
+func PodIndexers() toolscache.Indexers { return toolscache.Indexers{controllerIndex: by(byController)} }
 
 // RevisionIndexers returns the indexers of the revisions.
 func RevisionIndexers() toolscache.Indexers {
-	return toolscache.Indexers{controllerIndex: byController, nameIndex: byName}
+	return toolscache.Indexers{controllerIndex: by(byController), nameIndex: by(byName)}
 }
 
 // ClaimIndexers returns the indexers of the claims.
 func ClaimIndexers() toolscache.Indexers {
-	return toolscache.Indexers{ownerIndex: byOwner, nameIndex: byName}
+	return toolscache.Indexers{ownerIndex: by(byOwner), nameIndex: by(byName)}
 }
 
 // list returns the objects with a value in an index.
