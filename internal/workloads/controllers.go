@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -51,16 +55,20 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	writer, err := newPodDeleter(mgr.GetClient(), w.config, mgr.GetHTTPClient())
+	direct, err := metadata.NewForConfigAndClient(metadata.ConfigFor(w.config), mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return fmt.Errorf("create the metadata client: %w", err)
 	}
+	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
 	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind)
 	shared := workload.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.NewWorkload(apply.WorkloadOptions{
-			Client: writer, Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
 			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote,
+			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
+				return pods.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &conditions})
+			},
 		}),
 	}
 	guard := &guard{
