@@ -55,11 +55,12 @@ func (w *world) provision(name, size string) {
 // expandTo changes the size of the template and the image.
 func (w *world) expandTo(set *v1beta1.StatefulSet, size string) {
 	w.Helper()
-	w.must(w.client.Get(w.Context(), client.ObjectKeyFromObject(set), set))
-	set.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
-	set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
-	set.Spec.Template.Spec.Containers[0].Image = "image:2"
-	w.must(w.client.Update(w.Context(), set))
+	w.patch(set, `{"spec": {
+		"volumeClaimUpdateStrategy": {"type": "OnPodRollingUpdate"},
+		"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+			"storageClassName": %q, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": %q}}}}],
+		"template": {"spec": {"containers": [{"name": "main", "image": "image:2"}]}}}}`,
+		*set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName, size)
 }
 
 // sizes returns the size that each claim requests, and the image of its pod.
