@@ -66,18 +66,20 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 }
 
 // entriesOf returns the files, folders and addresses that a kustomization reads objects, their changes
-// and the contents of ConfigMaps and Secrets from, which may be scripts. It is empty if the kustomization is invalid, which kustomize reports.
-func entriesOf(content []byte) []string { //nolint:staticcheck // kustomize still reads the deprecated fields
+// and the contents of ConfigMaps and Secrets from, which may be scripts. It is empty if the
+// kustomization is invalid, which kustomize reports.
+func entriesOf(content []byte) []string {
 	var k types.Kustomization
 	if err := k.Unmarshal(content); err != nil {
 		return nil
 	}
-	entries := slices.Concat(k.Resources, k.Bases, k.Components, k.Crds, k.Configurations, k.Generators, k.Transformers, k.Validators,
-		[]string{k.OpenAPI["path"]})
-	for _, patch := range k.PatchesStrategicMerge {
+	// kustomize still reads the deprecated fields.
+	entries := slices.Concat(k.Resources, k.Components, k.Crds, k.Configurations, k.Generators, k.Transformers, k.Validators,
+		[]string{k.OpenAPI["path"]}, k.Bases) //nolint:staticcheck // see above
+	for _, patch := range k.PatchesStrategicMerge { //nolint:staticcheck // see above
 		entries = append(entries, string(patch))
 	}
-	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) {
+	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // see above
 		entries = append(entries, patch.Path)
 	}
 	for _, replacement := range k.Replacements {
