@@ -24,17 +24,6 @@ type workloadKind struct {
 	objects    []*unstructured.Unstructured
 }
 
-// instead returns what to use instead of a field that seamark-workloads does not serve. It is empty
-// for other fields.
-func instead(path string) string {
-	switch {
-	case path == "spec.scaleStrategy.excludePreparingDelete":
-		return "use the label apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	default:
-		return ""
-	}
-}
-
 func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstructured) ([]Finding, error) {
 	if len(k.objects) == 0 {
 		return nil, nil
@@ -55,14 +44,9 @@ func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstruc
 		for _, err := range refused(ctx, rules, object) {
 			f := findingOf(Blocks, object)
 			f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses it: "+describe(err)
-			f.Action = instead(err.Field)
-			switch {
-			case err.Field == "metadata.name":
+			f.Action = "correct the field"
+			if err.Field == "metadata.name" {
 				f.Action = "create a set with a shorter name, and delete this one"
-			case f.Action == "":
-				f.Action = "correct the field"
-			default:
-				f.OpenKruise, f.Seamark = "implements it", "does not implement it"
 			}
 			found = append(found, f)
 		}

@@ -114,7 +114,7 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 	go func() {
 		defer close(applied)
 		for _, apply := range changes {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			if err := apply(t.Context(), c); err != nil {
 				t.Error(err)
 			}

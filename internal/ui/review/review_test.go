@@ -182,7 +182,7 @@ func TestLimitOutlivesReviews(t *testing.T) {
 					admitted++
 				}
 			}
-			time.Sleep(time.Second / 10)
+			<-time.After(time.Second / 10)
 		}
 		if want := 60 + 10*seconds; admitted > want || admitted < want-10 {
 			t.Errorf("%d requests in %d seconds, want %d: 10 per second and a burst of 60", admitted, seconds, want)
@@ -208,7 +208,7 @@ func TestChecksOfStreamsAreNotLimited(t *testing.T) {
 			t.Errorf("Recheck() = %v, want no error", err)
 		}
 		server.denied.Store(true)
-		time.Sleep(11 * time.Second)
+		<-time.After(11 * time.Second)
 		exhaust()
 		if _, err := guard.Recheck(request(t, "Bearer jane"), "ns"); statusOf(err) != http.StatusForbidden {
 			t.Errorf("Recheck() = %v, want status 403", err)
