@@ -99,6 +99,7 @@ spec:
   serviceName: s
   podManagementPolicy: Parallel
   ordinals: {start: 2}
+  volumeClaimUpdateStrategy: {type: OnPodRollingUpdate}
   updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}
   selector: {matchLabels: {app: s}}
   template:
@@ -242,7 +243,7 @@ spec:
 				Manager: &migrate.Manager{
 					Namespace: "kruise", Name: "kruise-controller-manager",
 					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
-					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GatePreDownload: true},
+					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownload: true},
 				},
 				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
 			},

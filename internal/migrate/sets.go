@@ -38,6 +38,8 @@ type set struct {
 	reserves, rolling bool
 	// updateRevision is that of the status.
 	updateRevision string
+	// expands is whether the claims of a StatefulSet follow the size of their templates.
+	expands bool
 }
 
 // setsOf returns the CloneSets and StatefulSets that have the form of their kinds. The schema reports
@@ -70,6 +72,7 @@ func setsOf(c Cluster) []*set {
 			replicas: replicasOf(from.Spec.Replicas), hooks: from.Spec.Lifecycle,
 			strategy: "spec.updateStrategy.rollingUpdate.unorderedUpdate.priorityStrategy",
 			reserves: len(from.Spec.ReserveOrdinals) > 0, updateRevision: from.Status.UpdateRevision,
+			expands: from.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
 		}
 		if update := from.Spec.UpdateStrategy.RollingUpdate; update != nil {
 			s.rolling = from.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType

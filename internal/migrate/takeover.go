@@ -29,6 +29,8 @@ const (
 	GateStartOrdinal = "StatefulSetStartOrdinal"
 	// GateResize lets OpenKruise change resources in place.
 	GateResize = "InPlaceWorkloadVerticalScaling"
+	// GateExpand lets OpenKruise expand the claims of StatefulSets.
+	GateExpand = "StatefulSetAutoResizePVCGate"
 	// GatePreDownload lets OpenKruise pull images before it updates pods.
 	GatePreDownload = "PreDownloadImageForInPlaceUpdate"
 	// GateNoDefaults keeps OpenKruise's webhooks from adding the defaults of pods to templates.
@@ -57,6 +59,7 @@ func checkTakeover(c Cluster) []Finding {
 		found = append(found, s.excluded()...)
 		found = append(found, s.ordinals(c.Manager)...)
 		found = append(found, s.updates(c.Manager)...)
+		found = append(found, s.expansion(c.Manager)...)
 		found = append(found, s.annotations(c.Manager)...)
 		found = append(found, s.launch()...)
 		if len(s.podsToDelete) > 0 {
@@ -135,6 +138,17 @@ func (s *set) updates(m *Manager) []Finding {
 			"updates such a pod in place only if the image of the container changes, too", ""))
 	}
 	return found
+}
+
+// expansion reports claims that OpenKruise does not expand.
+func (s *set) expansion(m *Manager) []Finding {
+	if !s.expands || m.has(GateExpand) {
+		return nil
+	}
+	return []Finding{s.finding(Changes, "spec.volumeClaimUpdateStrategy.type",
+		"ignores it while the gate "+GateExpand+" is off, its default",
+		"expands the claims of a pod to the size of their templates before it updates the pod",
+		"set OnDelete if the claims are to keep their size")}
 }
 
 // readsMetadata reports whether a variable of the container has the value of a label or annotation.

@@ -58,7 +58,7 @@ func setGates(on map[string]bool, flag []string) {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		on[name], _ = strconv.ParseBool(value)
 	}
-	for _, gate := range []string{migrate.GateStartOrdinal, migrate.GateResize, migrate.GatePreDownload, migrate.GateNoDefaults} {
+	for _, gate := range []string{migrate.GateStartOrdinal, migrate.GateResize, migrate.GateExpand, migrate.GatePreDownload, migrate.GateNoDefaults} {
 		if _, named := on[gate]; !named {
 			on[gate] = on["AllAlpha"]
 		}
