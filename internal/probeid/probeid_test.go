@@ -4,6 +4,7 @@
 package probeid_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,6 +53,37 @@ func TestParse(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("Parse(%q) = %v, want %v", tc.in, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParseSelection(t *testing.T) {
+	const invalid = `%q is invalid: must be MARKER or MARKER#PROBE`
+	cases := map[string]struct {
+		in   string
+		want probeid.ID
+		err  string
+	}{
+		"all":                  {in: ""},
+		"marker":               {in: "my.web", want: probeid.ID{Marker: "my.web"}},
+		"probe":                {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"slash":                {in: "web/idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"probe with a slash":   {in: "web#a/b", want: probeid.ID{Marker: "web", Probe: "a/b"}},
+		"no probe":             {in: "web#", err: invalid},
+		"no probe after slash": {in: "web/", err: invalid},
+		"no marker":            {in: "#idle", err: invalid},
+		"two separators":       {in: "web#idle#2", err: invalid},
+		"two slashes":          {in: "web/idle/2", err: invalid},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := probeid.ParseSelection(tc.in)
+			if err != nil && err.Error() != fmt.Sprintf(tc.err, tc.in) || err == nil && tc.err != "" {
+				t.Errorf("ParseSelection(%q): error = %v, want %q", tc.in, err, tc.err)
+			}
+			if got != tc.want {
+				t.Errorf("ParseSelection(%q) = %+v, want %+v", tc.in, got, tc.want)
 			}
 		})
 	}

@@ -143,7 +143,7 @@ type Lost struct {
 	// Kind and Name identify the mark.
 	Kind mark.Kind `json:"kind"`
 	Name string    `json:"name"`
-	// Owner is the marker and the probe to which it belongs, as MARKER/PROBE.
+	// Owner is the marker and the probe to which it belongs, as MARKER#PROBE.
 	Owner string `json:"owner"`
 }
 
@@ -154,7 +154,7 @@ func (p Pod) Effect(planned plan.PlannedProbe, state streak.State) Effect {
 	own := make(map[mark.Key]bool)
 	for _, key := range mark.Declared(planned.Source) {
 		if owner := p.claims[key]; owner != planned.ID {
-			effect.Lost = append(effect.Lost, Lost{Kind: key.Kind, Name: key.Name, Owner: owner.Marker + "/" + owner.Probe})
+			effect.Lost = append(effect.Lost, Lost{Kind: key.Kind, Name: key.Name, Owner: owner.String()})
 			continue
 		}
 		own[key] = true

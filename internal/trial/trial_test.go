@@ -84,7 +84,7 @@ func TestEffect(t *testing.T) {
 		"key of another marker": {
 			pod: pod().Build(), state: v1alpha1.ProbeSucceeded,
 			others: []*v1alpha1.PodProbeMarker{builders.Marker("games", "early").Probe(builders.Probe("zone").Label(v1alpha1.ProbeSucceeded, "role", "zone")).Build()},
-			marks:  "game.io/idle=True", change: "+game.io/idle=True", lost: "role of early/zone", event: "KruiseProbeSucceeded",
+			marks:  "game.io/idle=True", change: "+game.io/idle=True", lost: "role of early#zone", event: "KruiseProbeSucceeded",
 		},
 		"older version of the marker": {
 			pod: pod().Build(), state: v1alpha1.ProbeSucceeded,

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -56,7 +57,7 @@ const example = `  # List the probes of all pods in the namespace
   %[1]s get --state failed --watch
 
   # Print the state of one probe
-  %[1]s get game-0 -m game/idle -o jsonpath='{.items[0].state}'`
+  %[1]s get game-0 -m game#idle -o jsonpath='{.items[0].state}'`
 
 // Options are the options of `seamark get`. Complete sets the unexported fields.
 type Options struct {
@@ -67,7 +68,7 @@ type Options struct {
 
 	// Pods are the names of the pods. If it is empty, all pods are listed.
 	Pods []string
-	// Marker is the name of a marker, or MARKER/PROBE. Empty is all.
+	// Marker is the name of a marker, or MARKER#PROBE. Empty is all.
 	Marker string
 	// Node is the name of a node. Empty is all.
 	Node string
@@ -79,6 +80,7 @@ type Options struct {
 	Watch, WatchOnly bool
 
 	selector labels.Selector
+	selected probeid.ID
 	states   []string
 	connect  func() (cluster.Connection, error)
 	now      func() time.Time
@@ -107,7 +109,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&o.Marker, "marker", "m", "", "list only the probes of this marker, or one probe of it as MARKER/PROBE")
+	flags.StringVarP(&o.Marker, "marker", "m", "", "list only the probes of this marker, or one probe of it as MARKER#PROBE")
 	flags.StringVar(&o.Node, "node", "", "list only the pods of this node")
 	flags.StringVarP(&o.Selector, "selector", "l", "", "list only the pods with these labels, for example app=game,zone!=a")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "list the probes, then watch for changes")
@@ -132,11 +134,14 @@ func (o *Options) Complete(args []string) error {
 			o.Pods = append(o.Pods, name)
 		}
 	}
+	var err error
 	if o.Selector != "" {
-		var err error
 		if o.selector, err = labels.Parse(o.Selector); err != nil {
 			return fmt.Errorf("--selector: %q is invalid: %w", o.Selector, err)
 		}
+	}
+	if o.selected, err = probeid.ParseSelection(o.Marker); err != nil {
+		return fmt.Errorf("--marker: %w", err)
 	}
 	o.states = nil
 	for _, name := range o.States {
@@ -159,9 +164,6 @@ func (o *Options) Validate() error {
 	}
 	if slices.Contains(o.Pods, "") {
 		return fmt.Errorf("name of a pod: %q is invalid: must not be empty", "")
-	}
-	if marker, probe, isProbe := strings.Cut(o.Marker, "/"); isProbe && (marker == "" || probe == "" || strings.Contains(probe, "/")) {
-		return fmt.Errorf("--marker: %q is invalid: must be MARKER or MARKER/PROBE", o.Marker)
 	}
 	return o.Output.Validate()
 }
@@ -213,10 +215,10 @@ func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
 	if err := snapshot.Require(permission.Required()...); err != nil {
 		return err
 	}
-	if o.Marker == "" {
+	name, probe := o.selected.Marker, o.selected.Probe
+	if name == "" {
 		return nil
 	}
-	name, probe, isProbe := strings.Cut(o.Marker, "/")
 	var markers, probes []string
 	for _, m := range snapshot.Markers {
 		markers = append(markers, m.Name)
@@ -229,7 +231,7 @@ func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
 	if !slices.Contains(markers, name) {
 		return cluster.NotFound("PodProbeMarker", name, markers, where(namespace))
 	}
-	if isProbe && !slices.Contains(probes, probe) {
+	if probe != "" && !slices.Contains(probes, probe) {
 		return cluster.NotFound("probe", probe, probes, " in PodProbeMarker "+name)
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
@@ -55,8 +56,8 @@ func (o *Options) filter(rows []probestate.Row) []probestate.Row {
 
 // selects reports whether the flags select the row.
 func (o *Options) selects(row *probestate.Row) bool {
-	marker, probe, isProbe := strings.Cut(o.Marker, "/")
-	return (marker == "" || row.Marker == marker) && (!isProbe || row.Probe == probe) &&
+	marker, probe := o.selected.Marker, o.selected.Probe
+	return (marker == "" || row.Marker == marker) && (probe == "" || row.Probe == probe) &&
 		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(stateOf(row))))
 }
 
@@ -89,7 +90,7 @@ func cellsOf(row *probestate.Row, format func(metav1.Time) string) []any {
 		marks = append(marks, mark.String())
 	}
 	return []any{
-		row.Pod, row.Marker + "/" + row.Probe, row.Container, stateOf(row), format(row.LastTransitionTime), message(row),
+		row.Pod, probeid.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, stateOf(row), format(row.LastTransitionTime), message(row),
 		orNone(row.Node), format(row.LastProbeTime), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
 	}
 }

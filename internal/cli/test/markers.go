@@ -142,7 +142,7 @@ func markersIn(file lint.File) ([]*v1alpha1.PodProbeMarker, error) {
 
 // selectMarkers returns the markers that the flag selects, with only the selected probe.
 func (o *Options) selectMarkers(markers []*v1alpha1.PodProbeMarker, where string) ([]*v1alpha1.PodProbeMarker, error) {
-	name, probe, isProbe := strings.Cut(o.Marker, "/")
+	name, probe := o.selected.Marker, o.selected.Probe
 	if name == "" {
 		return markers, nil
 	}
@@ -161,7 +161,7 @@ func (o *Options) selectMarkers(markers []*v1alpha1.PodProbeMarker, where string
 	if len(selected) == 0 {
 		return nil, cluster.NotFound(kind, name, names, where)
 	}
-	if isProbe && !slices.Contains(probes, probe) {
+	if probe != "" && !slices.Contains(probes, probe) {
 		return nil, cluster.NotFound("probe", probe, probes, " in PodProbeMarker "+name)
 	}
 	return selected, nil
@@ -169,6 +169,5 @@ func (o *Options) selectMarkers(markers []*v1alpha1.PodProbeMarker, where string
 
 // wants reports whether the flag selects the probe.
 func (o *Options) wants(probe string) bool {
-	_, selected, isProbe := strings.Cut(o.Marker, "/")
-	return !isProbe || selected == probe
+	return o.selected.Probe == "" || o.selected.Probe == probe
 }

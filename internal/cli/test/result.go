@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/remote"
 	"github.com/seamark-dev/seamark/internal/trial"
@@ -131,12 +132,12 @@ func cells(item *Item) []any {
 	}
 }
 
-// name returns MARKER/PROBE, or MARKER if the marker does not probe the pod.
+// name returns MARKER#PROBE, or MARKER if the marker does not probe the pod.
 func (i *Item) name() string {
 	if i.Probe == "" {
 		return i.Marker
 	}
-	return i.Marker + "/" + i.Probe
+	return probeid.ID{Marker: i.Marker, Probe: i.Probe}.String()
 }
 
 func (i *Item) changes() string { return joined(i.Changes) }

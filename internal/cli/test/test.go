@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/remote"
 )
 
@@ -60,7 +61,7 @@ const example = `  # Run the probes of a file in the pods that its selector matc
   %[1]s test -f marker.yaml worker-0
 
   # Run one probe of a marker in the cluster in up to 50 pods, and show the marks and notes
-  %[1]s test -m worker/busy --limit 50 -o wide
+  %[1]s test -m worker#busy --limit 50 -o wide
 
   # Run them at their periods for 30 seconds, and apply the thresholds
   %[1]s test -f marker.yaml --for 30s
@@ -83,7 +84,7 @@ type Options struct {
 
 	// Filenames are files with markers, or "-" for the standard input.
 	Filenames []string
-	// Marker is the name of a marker, or MARKER/PROBE. It is one of the files if there are any.
+	// Marker is the name of a marker, or MARKER#PROBE. It is one of the files if there are any.
 	Marker string
 	// Pods are the names of the pods. If it is empty, the marker selects them.
 	Pods []string
@@ -96,7 +97,8 @@ type Options struct {
 	For    time.Duration
 	repeat bool
 
-	connect func() (cluster.Connection, error)
+	selected probeid.ID
+	connect  func() (cluster.Connection, error)
 	// open returns the probers of the containers.
 	open func(*rest.Config) (transport, error)
 	now  func() time.Time
@@ -122,9 +124,8 @@ func newCommand(o *Options, program string) *cobra.Command {
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Complete(args)
 			o.repeat = cmd.Flags().Changed("for")
-			if err := o.Validate(); err != nil {
+			if err := errors.Join(o.Complete(args), o.Validate()); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -134,7 +135,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file with markers, or - for the standard input (repeatable)")
-	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER/PROBE; without -f, the marker in the cluster")
+	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER#PROBE; without -f, the marker in the cluster")
 	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
 	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
 	flags.DurationVar(&o.For, "for", 0, fmt.Sprintf("run the probes at their periods for this time, at most %.0fh, and apply the thresholds (default once)", maxFor.Hours()))
@@ -147,8 +148,8 @@ func newCommand(o *Options, program string) *cobra.Command {
 	return command
 }
 
-// Complete sets the names of the pods.
-func (o *Options) Complete(args []string) {
+// Complete parses the arguments and the marker.
+func (o *Options) Complete(args []string) error {
 	o.Pods = nil
 	for _, name := range args {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
@@ -156,6 +157,11 @@ func (o *Options) Complete(args []string) {
 			o.Pods = append(o.Pods, name)
 		}
 	}
+	var err error
+	if o.selected, err = probeid.ParseSelection(o.Marker); err != nil {
+		return fmt.Errorf("--marker: %w", err)
+	}
+	return nil
 }
 
 // Validate returns an error for bad input.
@@ -163,9 +169,6 @@ func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 && o.Marker == "" {
 		errs = append(errs, errors.New("--filename or --marker is required: a file with a marker, or the name of a marker in the cluster"))
-	}
-	if marker, probe, isProbe := strings.Cut(o.Marker, "/"); o.Marker != "" && (marker == "" || isProbe && (probe == "" || strings.Contains(probe, "/"))) {
-		errs = append(errs, fmt.Errorf("--marker: %q is invalid: must be MARKER or MARKER/PROBE", o.Marker))
 	}
 	if slices.Contains(o.Pods, "") {
 		errs = append(errs, fmt.Errorf("name of a pod: %q is invalid: must not be empty", ""))

@@ -207,7 +207,7 @@ func TestGolden(t *testing.T) {
 		"name":             {args: []string{"-f", "-", "-o", "name"}, in: marker, code: exit.Failed},
 		"limit":            {args: []string{"-f", "-", "--limit", "1"}, in: marker},
 		"stored":           {args: []string{"-m", "game"}, code: exit.Failed},
-		"stored-probe":     {args: []string{"-m", "game/idle", "game-0"}},
+		"stored-probe":     {args: []string{"-m", "game#idle", "game-0"}},
 		"unselected-pods":  {args: []string{"-f", "-", "proxy", "game-3"}, in: marker, code: exit.Failed},
 		"no-pods":          {args: []string{"-f", "-"}, in: strings.ReplaceAll(marker, "app: game", "app: gone"), code: exit.Failed},
 		"times-out":        {args: []string{"-f", "-", "game-1", "-o", "wide"}, in: marker, probe: timesOut, code: exit.Failed},

@@ -34,18 +34,18 @@ func TestGet(t *testing.T) {
 	}{
 		"administrator": {[]string{"get", "-o", "wide"}, []string{
 			header,
-			"game-0 game/idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
-			"game-1 game/idle main Pending - - NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
+			"game-1 game#idle main Pending - - NODE - - -",
 		}, "", exit.OK},
 		"developer": {[]string{"get", "-o", "wide", "--as=" + developer}, []string{
 			header,
-			"game-0 game/idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle",
-			"game-1 game/idle main Pending - - NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle",
+			"game-1 game#idle main Pending - - NODE - - -",
 		}, hint, exit.OK},
 		"viewer of states": {[]string{"get", "-o", "wide", "--as=" + viewer}, []string{
 			header,
-			"game-0 game/idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
-			"game-1 game/idle main Pending - - NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
+			"game-1 game#idle main Pending - - NODE - - -",
 		}, "", exit.OK},
 		"developer, one pod": {[]string{"get", "game-0", "--as=" + developer, "-o", "jsonpath={.items[*].state}"},
 			[]string{"Succeeded"}, hint, exit.OK},

@@ -85,16 +85,16 @@ func TestTest(t *testing.T) {
 		code           int
 	}{
 		"no kubelet": {
-			[]string{"-f", file, "game-1", "--as=" + tester}, []string{"trial/command", "trial/socket", "Error"},
+			[]string{"-f", file, "game-1", "--as=" + tester}, []string{"trial#command", "trial#socket", "Error"},
 			[]string{"of 2 probes, 2 had no result"}, exit.Failed,
 		},
-		"stored marker": {[]string{"-m", "game/idle", "game-1", "--as=" + tester}, []string{"game/idle", "Error"}, []string{"of 1 probes, 1 had no result"}, exit.Failed},
+		"stored marker": {[]string{"-m", "game#idle", "game-1", "--as=" + tester}, []string{"game#idle", "Error"}, []string{"of 1 probes, 1 had no result"}, exit.Failed},
 		"no permission": {
 			[]string{"-f", file, "game-1", "--as=" + developer}, []string{"NotRun", "no permission to create pods/exec", "no permission to create pods/portforward"},
 			[]string{"no permission to create pods/exec in namespace " + w.namespace + "; ask for: kubectl create role", "no permission to create pods/portforward"}, exit.Access,
 		},
 		"no kubelet, repeated": {
-			[]string{"-f", file, "game-1", "--for=2s", "--as=" + tester}, []string{"TRANSITIONS", "trial/command", "trial/socket", "Error"},
+			[]string{"-f", file, "game-1", "--for=2s", "--as=" + tester}, []string{"TRANSITIONS", "trial#command", "trial#socket", "Error"},
 			[]string{"of 2 probes, 2 had no result"}, exit.Failed,
 		},
 		"no permission, repeated": {

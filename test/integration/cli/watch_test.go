@@ -79,7 +79,7 @@ func TestWatch(t *testing.T) {
 	failed := w.watch(t, "-w", "--state=failed", "-o", "name")
 	object := w.watch(t, "game-0", "--watch-only", "-o", "json")
 	developer := w.watch(t, "-w", "--as="+developer, "-o", `jsonpath={.pod} {.source} {.removed}{"\n"}`)
-	ofNode := w.watch(t, "-w", "--node", w.node, "-l", "app=game", "-m", "game/idle", "-o", `jsonpath={.pod} {.message}{"\n"}`)
+	ofNode := w.watch(t, "-w", "--node", w.node, "-l", "app=game", "-m", "game#idle", "-o", `jsonpath={.pod} {.message}{"\n"}`)
 	table.stdout.Await(t, "game-1")
 	developer.stdout.Await(t, "game-1")
 	developer.stderr.Await(t, "Hint: no permission to list probereports.seamark.dev in the cluster")
@@ -106,7 +106,7 @@ func TestWatch(t *testing.T) {
 	for _, running := range []*watching{table, failed, object, developer, ofNode} {
 		running.interrupt(t)
 	}
-	if got := table.lines(w); len(got) < 6 || !strings.HasPrefix(got[3], "game-0 game/idle main Failed TIME 3 players") {
+	if got := table.lines(w); len(got) < 6 || !strings.HasPrefix(got[3], "game-0 game#idle main Failed TIME 3 players") {
 		t.Errorf("table: %q", got)
 	}
 	if strings.Contains(object.stdout.String(), "no players") {
