@@ -94,7 +94,7 @@ func newTopCommand(streams genericiooptions.IOStreams, version string) *cobra.Co
 
 // Validate checks the flags.
 func (o *TopOptions) Validate() error {
-	errs := []error{o.Flags.Validate(), validateReportOutput(o.Output)}
+	errs := []error{validateReportOutput(o.Output)}
 	if o.Rows < 1 {
 		errs = append(errs, fmt.Errorf("--rows: %d is invalid: must be 1 or more", o.Rows))
 	}

@@ -24,7 +24,6 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +67,7 @@ func (f *Flags) AddTo(command *cobra.Command) {
 
 // AddAllNamespaces defines -A in the command.
 func (f *Flags) AddAllNamespaces(command *cobra.Command) {
-	command.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "use all namespaces, instead of --namespace or the namespace of the context")
+	command.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "use all namespaces; --namespace and the namespace of the context are ignored")
 }
 
 // Connection is a client and the namespace that the user selected.
@@ -111,27 +110,4 @@ func (c Connection) Unlimited() (Connection, time.Duration, error) {
 	config.Timeout = 0
 	unlimited, err := NewClient(config)
 	return Connection{Client: unlimited, Config: config, Namespace: c.Namespace}, c.Config.Timeout, err
-}
-
-// Validate returns an error if flags contradict each other.
-func (f *Flags) Validate() error {
-	if f.AllNamespaces && *f.Namespace != "" {
-		return fmt.Errorf("--namespace: %q is invalid: must not be used with --all-namespaces", *f.Namespace)
-	}
-	return nil
-}
-
-// Repeat returns the flags that select the cluster and the namespace, as a user types them after
-// a command that the program suggests: each with a space before it.
-func (f *Flags) Repeat() string {
-	var text strings.Builder
-	for _, flag := range []struct {
-		name  string
-		value *string
-	}{{"kubeconfig", f.KubeConfig}, {"context", f.Context}, {"namespace", f.Namespace}, {"as", f.Impersonate}} {
-		if flag.value != nil && *flag.value != "" {
-			fmt.Fprintf(&text, " --%s=%s", flag.name, *flag.value)
-		}
-	}
-	return text.String()
 }

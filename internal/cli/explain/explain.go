@@ -141,7 +141,7 @@ func (o *Options) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be %s", o.Output, strings.Join(formats(), ", ")))
 	}
-	return errors.Join(append(errs, o.Cluster.Validate())...)
+	return errors.Join(errs...)
 }
 
 // Run explains the pod. The error of a pod that is not marked does not repeat why.

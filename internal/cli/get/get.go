@@ -156,9 +156,6 @@ func (o *Options) Complete(args []string) error {
 
 // Validate returns an error for bad input.
 func (o *Options) Validate() error {
-	if err := o.Cluster.Validate(); err != nil {
-		return err
-	}
 	if len(o.Pods) > 0 && o.Cluster.AllNamespaces {
 		return fmt.Errorf("--all-namespaces: must not be used with the name of a pod: %q", o.Pods[0])
 	}

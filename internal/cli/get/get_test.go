@@ -198,7 +198,7 @@ func TestGolden(t *testing.T) {
 		"invalid-marker":  {args: []string{"-m", "game/"}, code: exit.Usage},
 		"invalid-labels":  {args: []string{"-l", "a in b"}, code: exit.Usage},
 		"pod-of-all":      {args: []string{"-A", "game-0"}, code: exit.Usage},
-		"two-namespaces":  {args: []string{"-A", "-n", "games"}, code: exit.Usage},
+		"two-namespaces":  {args: []string{"-A", "-n", "shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.refuse, test.args...)

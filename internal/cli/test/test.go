@@ -187,7 +187,7 @@ func (o *Options) Validate() error {
 	if len(o.Pods) > o.Limit {
 		errs = append(errs, fmt.Errorf("--limit: %d is invalid: must be at least the number of named pods, %d", o.Limit, len(o.Pods)))
 	}
-	return errors.Join(append(errs, o.Cluster.Validate(), o.Output.Validate())...)
+	return errors.Join(append(errs, o.Output.Validate())...)
 }
 
 // Run runs the probes and prints the results.

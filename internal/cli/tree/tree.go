@@ -7,7 +7,6 @@ package tree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 			if len(args) > 0 {
 				o.Workload = args[0]
 			}
-			if err := errors.Join(o.Cluster.Validate(), o.Output.Validate()); err != nil {
+			if err := o.Output.Validate(); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())

@@ -125,7 +125,7 @@ func (o *Options) Validate() error {
 	if !slices.Contains(modes(), o.Mode) {
 		return fmt.Errorf("--mode: %q is invalid: must be %s", o.Mode, strings.Join(modes(), ", "))
 	}
-	return o.Cluster.Validate()
+	return nil
 }
 
 // Run serves the page until ctx ends.

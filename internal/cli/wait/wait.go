@@ -139,7 +139,7 @@ func (o *Options) Complete() error {
 // Validate returns an error for bad input.
 func (o *Options) Validate() error {
 	named := func(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "pod/") }
-	errs := []error{o.Cluster.Validate()}
+	var errs []error
 	if len(o.For) == 0 {
 		errs = append(errs, errors.New("--for: required: a requirement such as label=role=primary"))
 	}

@@ -79,15 +79,13 @@ func TestGet(t *testing.T) {
 // With -A, an administrator sees all namespaces, and a developer gets the permission that is missing.
 func TestGetInAllNamespaces(t *testing.T) {
 	first, second := newWorld(t), newWorld(t)
-	// An empty namespace is as none.
-	all := world{kubeconfig: first.kubeconfig}
-	stdout, stderr, code := all.run(t, "get", "-A", "-o", "jsonpath={range .items[*]}{.namespace}/{.pod} {.state}{'\\n'}{end}")
+	stdout, stderr, code := first.run(t, "get", "-A", "-o", "jsonpath={range .items[*]}{.namespace}/{.pod} {.state}{'\\n'}{end}")
 	for _, w := range []world{first, second} {
 		if line := w.namespace + "/game-0 Succeeded\n" + w.namespace + "/game-1 \n"; !strings.Contains(stdout, line) || code != exit.OK {
 			t.Errorf("exit code %d, output %q and errors %q, want %q", code, stdout, stderr, line)
 		}
 	}
-	_, stderr, code = all.run(t, "get", "-A", "--as="+developer)
+	_, stderr, code = first.run(t, "get", "-A", "--as="+developer)
 	if want := "no permission to list pods in the cluster; use a namespace that you have access to (-n)"; code != exit.Access || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d and errors %q, want %q", code, stderr, want)
 	}

@@ -103,7 +103,6 @@ func TestUIRejectsBadInput(t *testing.T) {
 	w := world{kubeconfig: "none"}
 	for _, test := range []struct{ flag, want string }{
 		{"--address=0.0.0.0:80", `--address: "0.0.0.0:80" is invalid: the host must be a loopback address`},
-		{"--all-namespaces", `--namespace: "ns" is invalid: must not be used with --all-namespaces`},
 	} {
 		w.namespace = "ns"
 		if _, stderr, code := w.run(t, "ui", test.flag); code != exit.Usage || !strings.Contains(stderr, test.want) {
