@@ -53,7 +53,7 @@ func TestProgramName(t *testing.T) {
 		if err := command.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if text := "\n  " + want + " local (-f"; !strings.Contains(out.String(), text) {
+		if text := "\n  " + want + " local (FILE"; !strings.Contains(out.String(), text) {
 			t.Errorf("help of %s does not contain %q:\n%s", program, text, out)
 		}
 		command.SetArgs([]string{"lokal"})
@@ -87,8 +87,10 @@ func TestBadInput(t *testing.T) {
 	}{
 		"unknown command":           {args: []string{"locale"}, want: `unknown command "locale"`},
 		"unknown flag":              {args: []string{"version", "--short"}, want: "unknown flag: --short"},
-		"unexpected argument":       {args: []string{"local", "web.yaml"}, want: "web.yaml"},
-		"no file":                   {args: []string{"local"}, want: "--filename or --kustomize is required"},
+		"missing argument":          {args: []string{"local", "web.yaml"}, want: "web.yaml: no such file"},
+		"two standard inputs":       {args: []string{"local", "-f", "-", "-"}, want: "the standard input can be read only once"},
+		"empty name of a file":      {args: []string{"migrate", "check", ""}, want: `file name: "" is invalid: must not be empty`},
+		"no file":                   {args: []string{"local"}, want: "FILE or --kustomize is required"},
 		"missing file":              {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
 		"folder without manifests":  {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
 		"output":                    {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},
@@ -118,6 +120,30 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("standard output %q, want none", stdout)
 			}
 		})
+	}
+}
+
+// Commands accept files as arguments and with -f.
+func TestFilesAreArgumentsOrFlags(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "marker.yaml"), []byte(badMarker), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"lint"}, "containerName: Required value", exit.Failed},
+		{[]string{"migrate", "check"}, "Checked 1 PodProbeMarkers", exit.OK},
+		{[]string{"local"}, "containerName", exit.Usage},
+	} {
+		for _, files := range [][]string{{"-"}, {"-f", "-"}, {folder}, {"-f", folder}, {"--filename=" + folder + "/marker.yaml"}} {
+			stdout, stderr, code := execute(t, badMarker, append(test.args, files...)...)
+			if !strings.Contains(stdout+stderr, test.want) || code != test.code {
+				t.Errorf("%q %q: exit code %d, want %d; output %q and errors %q, want %q", test.args, files, code, test.code, stdout, stderr, test.want)
+			}
+		}
 	}
 }
 

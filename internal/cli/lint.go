@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/lint"
 	"github.com/seamark-dev/seamark/internal/lint/sarif"
@@ -49,7 +50,7 @@ matches none of the given pod templates, or a command that needs a shell.
 The markers are compared with each other and with the workloads and Services in the given
 files, as if all were applied to one cluster. A namespace that is not set is "default".
 
-The arguments are files, folders with all their subfolders, or - for the standard input. A
+The arguments, and -f, are files, folders with all their subfolders, or - for the standard input. A
 folder with a kustomization is built; its manifests are only compared with each other, and
 their findings have no line. The templates of Helm charts are skipped: use
 "helm template CHART | seamark lint -".
@@ -80,7 +81,10 @@ func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.C
 		Long:    lintLong,
 		Example: lintExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Filenames = args
+			var err error
+			if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
+				return err //nolint:wrapcheck // it names the value
+			}
 			if err := o.Validate(); err != nil {
 				return err
 			}
@@ -88,6 +92,7 @@ func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.C
 		},
 	}
 	flags := command.Flags()
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input (repeatable; also as arguments)")
 	flags.StringVarP(&o.Output, "output", "o", "text", "output format: text, json, yaml or sarif")
 	flags.StringVar(&o.FailOn, "fail-on", "error", "severity from which a finding makes the command fail: warning or error")
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
@@ -133,21 +138,21 @@ func (o *LintOptions) Validate() error {
 
 // Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
 func (o *LintOptions) Run(ctx context.Context) error {
-	files := &lintFiles{in: o.In}
+	manifests := &lintFiles{in: o.In}
 	for _, name := range o.Filenames {
-		if err := files.add(name); err != nil {
+		if err := manifests.add(name); err != nil {
 			return err
 		}
 	}
-	sets := [][]lint.File{files.plain}
-	for _, built := range files.built {
+	sets := [][]lint.File{manifests.plain}
+	for _, built := range manifests.built {
 		sets = append(sets, []lint.File{built})
 	}
 	linter, report := &lint.Linter{}, lintReport{Findings: []lint.Finding{}}
 	if len(o.Ignore) > 0 {
 		report.ignored = []lint.Finding{}
 	}
-	report.Summary.Files = len(files.plain) + len(files.built)
+	report.Summary.Files = len(manifests.plain) + len(manifests.built)
 	for _, set := range sets {
 		result, err := linter.Check(ctx, set)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
@@ -89,7 +90,8 @@ the probes of PodProbeMarkers, restarts, conditions, events, and the marks on th
 
 The command reads Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,
 PodProbeMarkers, ConfigMaps, Secrets, PersistentVolumeClaims, and the CloneSets, StatefulSets
-and DaemonSets of apps.kruise.io, from files, folders and URLs (-f) or a kustomization (-k).
+and DaemonSets of apps.kruise.io, from files, folders and URLs or a kustomization (-k). -f FILE is
+the same as FILE.
 Images are not pulled: each container needs a command that exists on this machine, from the
 manifest or --command.
 
@@ -113,22 +115,21 @@ Exit codes: 0 if all expressions were met or none were given, 1 if the run ended
 that, 2 for bad input.`
 
 const localExample = `  # Watch the marks of the game servers
-  seamark local -f examples/game-server
+  seamark local examples/game-server
 
   # Test in CI that a probe finds the primary within 30 seconds
-  seamark local -f database.yaml -o json --timeout 30s \
+  seamark local database.yaml -o json --timeout 30s \
     --until 'pod/database-0 label=role:primary' --until 'pod/database-* condition=Ready:True'`
 
 func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	o := &LocalOptions{IOStreams: streams, Version: version, Replicas: -1}
 	command := &cobra.Command{
-		Use:     "local (-f FILE... | -k FOLDER)",
+		Use:     "local (FILE... | -k FOLDER)",
 		Short:   "Run pods as local processes and show their probe results",
 		Long:    localLong,
 		Example: localExample,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.Complete(); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(args); err != nil {
 				return err
 			}
 			if err := o.Validate(cmd.Flags().Changed("replicas")); err != nil {
@@ -140,7 +141,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable)")
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable; also as arguments)")
 	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
 	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "run commands of manifests from URLs and of remote parts of a kustomization")
 	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
@@ -161,8 +162,12 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	return command
 }
 
-// Complete parses the expressions and sets the defaults.
-func (o *LocalOptions) Complete() error {
+// Complete adds the files of the arguments, parses the expressions and sets the defaults.
+func (o *LocalOptions) Complete(args []string) error {
+	var err error
+	if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
+		return err //nolint:wrapcheck // it names the value
+	}
 	for _, text := range o.Until {
 		expression, err := until.Parse(text)
 		if err != nil {
@@ -186,7 +191,7 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 		return errors.New("seamark local does not run on Windows: run it in the Windows Subsystem for Linux")
 	}
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
-		errs = append(errs, errors.New("--filename or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
+		errs = append(errs, errors.New("FILE or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
 	}
 	errs = append(errs, o.validateSources()...)
 	if o.UI != "" {

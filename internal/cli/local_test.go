@@ -87,7 +87,7 @@ func play(t *testing.T, s *script, o LocalOptions, interrupts ...time.Duration) 
 		o.Filenames = []string{"-"}
 	}
 	o.Replicas = -1
-	if err := errors.Join(o.Complete(), o.Validate(false)); err != nil {
+	if err := errors.Join(o.Complete(nil), o.Validate(false)); err != nil {
 		t.Fatal(err)
 	}
 	s.killed = make(chan struct{}, 1)
@@ -307,7 +307,7 @@ func TestOutputErrorEndsTheRun(t *testing.T) {
 
 func TestLocalRejectsWindows(t *testing.T) {
 	o := &LocalOptions{Filenames: []string{"-"}, Replicas: -1}
-	if err := o.Complete(); err != nil {
+	if err := o.Complete(nil); err != nil {
 		t.Fatal(err)
 	}
 	o.system = "windows"

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/lint"
 )
 
@@ -39,7 +40,7 @@ type lintFiles struct {
 
 // add adds a file, the manifests in a folder and its subfolders, or the standard input.
 func (l *lintFiles) add(name string) error {
-	if name == stdin {
+	if name == files.Stdin {
 		return l.read("standard input", l.in, false)
 	}
 	info, err := os.Stat(name)

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/migrate/gather"
 	"github.com/seamark-dev/seamark/internal/workload"
@@ -46,7 +47,7 @@ what its webhooks would refuse, and sets whose pods it would update.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
-With --filename, it checks manifests and needs no cluster: it then knows nothing about pods, nodes
+With files, it checks these and needs no cluster: it then knows nothing about pods, nodes
 and other kinds.
 
 Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
@@ -59,7 +60,7 @@ const migrateCheckExample = `  # Check the whole cluster
   seamark migrate check -n game
 
   # Check manifests without a cluster
-  seamark migrate check -f manifests/
+  seamark migrate check manifests/
 
   # Check before a return to OpenKruise
   seamark migrate check --back`
@@ -78,12 +79,15 @@ func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobr
 func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	o := &MigrateCheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: textOutput}
 	command := &cobra.Command{
-		Use:     "check",
+		Use:     "check [FILE...]",
 		Short:   "Show what a migration from OpenKruise would change",
 		Long:    migrateCheckLong,
 		Example: migrateCheckExample,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
+				return err //nolint:wrapcheck // it names the value
+			}
 			if err := validateReportOutput(o.Output); err != nil {
 				return err
 			}
@@ -92,7 +96,7 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 	}
 	o.Flags.AddTo(command)
 	command.Flags().StringArrayVarP(&o.Filenames, "filename", "f", nil,
-		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable)")
+		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable; also as arguments)")
 	command.Flags().BoolVar(&o.Back, "back", false, "check a return to OpenKruise")
 	command.Flags().StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
 	cluster.CompleteValues(command, "output", reportOutputs())

@@ -10,23 +10,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
-	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/local/manifest"
 )
 
-// stdin is the file name that means the standard input.
-const stdin = "-"
-
 // read reads all manifests.
 func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
-	files, unreadable := loadFiles(ctx, o.Filenames, o.In)
+	inputs, unreadable := loadFiles(ctx, o.Filenames, o.In)
 	if o.Kustomize != "" {
 		content, err := o.build()
-		files = append(files, manifest.Input{Name: o.Kustomize, Reader: bytes.NewReader(content)})
+		inputs = append(inputs, manifest.Input{Name: o.Kustomize, Reader: bytes.NewReader(content)})
 		unreadable = errors.Join(unreadable, err)
 	}
 	commands, err := parseCommands(o.Commands)
@@ -37,7 +33,7 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 	if o.Replicas >= 0 {
 		options.Replicas = &o.Replicas
 	}
-	objects, err := manifest.Read(ctx, files, options)
+	objects, err := manifest.Read(ctx, inputs, options)
 	return objects, errors.Join(unreadable, err)
 }
 
@@ -59,7 +55,7 @@ func loadFiles(ctx context.Context, names []string, in io.Reader) ([]manifest.In
 	var inputs []manifest.Input
 	var errs []error
 	for _, name := range names {
-		if name == stdin {
+		if name == files.Stdin {
 			inputs = append(inputs, manifest.Input{Name: "standard input", Reader: in})
 			continue
 		}
@@ -72,7 +68,7 @@ func loadFiles(ctx context.Context, names []string, in io.Reader) ([]manifest.In
 			inputs = append(inputs, manifest.Input{Name: name, Reader: bytes.NewReader(content)})
 			continue
 		}
-		paths, err := expand(name)
+		paths, err := files.Expand(name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read manifests: %w", err))
 		}
@@ -86,31 +82,4 @@ func loadFiles(ctx context.Context, names []string, in io.Reader) ([]manifest.In
 		}
 	}
 	return inputs, errors.Join(errs...)
-}
-
-// expand returns the path of a file, or the paths of the manifests in a folder, sorted and
-// without those in subfolders.
-func expand(name string) ([]string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		// With a trailing separator, a symbolic link to a folder is followed.
-		name = filepath.Clean(name) + string(filepath.Separator)
-	}
-	visitors, err := resource.ExpandPathsToFileVisitors(nil, name, false, resource.FileExtensions, nil)
-	if err != nil {
-		return nil, err
-	}
-	if len(visitors) == 0 {
-		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in the folder", name)
-	}
-	var paths []string
-	for _, visitor := range visitors {
-		if file, ok := visitor.(*resource.FileVisitor); ok {
-			paths = append(paths, file.Path)
-		}
-	}
-	return paths, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/document"
 	"github.com/seamark-dev/seamark/internal/lint"
 )
@@ -24,9 +25,7 @@ const (
 	maxFileBytes = 4 << 20
 	// maxMarkers limits the markers of one run.
 	maxMarkers = 20
-	// stdin is the file name that means the standard input.
-	stdin = "-"
-	kind  = "PodProbeMarker"
+	kind       = "PodProbeMarker"
 )
 
 // readFiles returns the selected markers of the files, in their order. It checks them as the API
@@ -35,19 +34,28 @@ func (o *Options) readFiles(ctx context.Context) ([]*v1alpha1.PodProbeMarker, er
 	if len(o.Filenames) == 0 {
 		return nil, nil
 	}
-	var files []lint.File
+	var manifests []lint.File
 	for _, name := range o.Filenames {
-		file, err := o.readFile(name)
-		if err != nil {
-			return nil, err
+		paths := []string{name}
+		if name != files.Stdin {
+			var err error
+			if paths, err = files.Expand(name); err != nil {
+				return nil, fmt.Errorf("read marker: %w", err)
+			}
 		}
-		files = append(files, file)
+		for _, path := range paths {
+			file, err := o.readFile(path)
+			if err != nil {
+				return nil, err
+			}
+			manifests = append(manifests, file)
+		}
 	}
-	if err := check(ctx, files); err != nil {
+	if err := check(ctx, manifests); err != nil {
 		return nil, err
 	}
 	var markers []*v1alpha1.PodProbeMarker
-	for _, file := range files {
+	for _, file := range manifests {
 		found, err := markersIn(file)
 		if err != nil {
 			return nil, err
@@ -66,7 +74,7 @@ func (o *Options) readFiles(ctx context.Context) ([]*v1alpha1.PodProbeMarker, er
 
 func (o *Options) readFile(name string) (lint.File, error) {
 	from, shown := o.In, "standard input"
-	if name != stdin {
+	if name != files.Stdin {
 		file, err := os.Open(name)
 		if err != nil {
 			return lint.File{}, fmt.Errorf("read marker: %w", err)

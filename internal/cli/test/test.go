@@ -22,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/probe"
 	"github.com/seamark-dev/seamark/internal/probeid"
@@ -31,6 +32,9 @@ import (
 const long = `Run the probes of a PodProbeMarker once, immediately, through the API server, and show what
 the marker would do. The marker is in a file, or it exists in the cluster. Nothing in the
 cluster changes.
+
+An argument is a file if it ends in .yaml, .yml or .json or contains a slash, or is -. -f FILE is the
+same as FILE. All others are pods; pod/NAME always is one.
 
 The marker selects the pods. If pods are named, only these are used, and a pod that the marker
 does not select is reported with the reason. Commands run as with "kubectl exec", and network
@@ -55,19 +59,19 @@ can run.`
 
 // The placeholders are the name of the program.
 const example = `  # Run the probes of a file in the pods that its selector matches
-  %[1]s test -f marker.yaml
+  %[1]s test marker.yaml
 
   # Run them in one pod
-  %[1]s test -f marker.yaml worker-0
+  %[1]s test marker.yaml worker-0
 
   # Run one probe of a marker in the cluster in up to 50 pods, and show the marks and notes
   %[1]s test -m worker#busy --limit 50 -o wide
 
   # Run them at their periods for 30 seconds, and apply the thresholds
-  %[1]s test -f marker.yaml --for 30s
+  %[1]s test marker.yaml --for 30s
 
   # Print what failed
-  %[1]s test -f marker.yaml -o json | jq '.items[] | select(.result != "Succeeded")'`
+  %[1]s test marker.yaml -o json | jq '.items[] | select(.result != "Succeeded")'`
 
 const (
 	defaultLimit, maxLimit       = 10, 1000
@@ -82,7 +86,7 @@ type Options struct {
 	Cluster *cluster.Flags
 	Output  printing.Flags
 
-	// Filenames are files with markers, or "-" for the standard input.
+	// Filenames are files and folders with markers, or "-" for the standard input.
 	Filenames []string
 	// Marker is the name of a marker, or MARKER#PROBE. It is one of the files if there are any.
 	Marker string
@@ -119,7 +123,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 func newCommand(o *Options, program string) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "test (-f FILE... | -m MARKER) [POD...]",
+		Use:     "test (FILE... | -m MARKER) [POD...]",
 		Short:   "Run the probes of a marker and show what it would do",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
@@ -134,7 +138,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file with markers, or - for the standard input (repeatable)")
+	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with markers, or - for the standard input (repeatable; also as arguments)")
 	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER#PROBE; without -f, the marker in the cluster")
 	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
 	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
@@ -150,14 +154,18 @@ func newCommand(o *Options, program string) *cobra.Command {
 
 // Complete parses the arguments and the marker.
 func (o *Options) Complete(args []string) error {
+	names, pods := files.Split(args)
+	var err error
+	if o.Filenames, err = files.Join(o.Filenames, names); err != nil {
+		return err //nolint:wrapcheck // it names the value
+	}
 	o.Pods = nil
-	for _, name := range args {
+	for _, name := range pods {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
 		if !slices.Contains(o.Pods, name) {
 			o.Pods = append(o.Pods, name)
 		}
 	}
-	var err error
 	if o.selected, err = probeid.ParseSelection(o.Marker); err != nil {
 		return fmt.Errorf("--marker: %w", err)
 	}
@@ -168,7 +176,7 @@ func (o *Options) Complete(args []string) error {
 func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 && o.Marker == "" {
-		errs = append(errs, errors.New("--filename or --marker is required: a file with a marker, or the name of a marker in the cluster"))
+		errs = append(errs, errors.New("FILE or --marker is required: a file or folder with a marker, or the name of a marker in the cluster; write ./FOLDER for a folder"))
 	}
 	if slices.Contains(o.Pods, "") {
 		errs = append(errs, fmt.Errorf("name of a pod: %q is invalid: must not be empty", ""))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -225,6 +226,7 @@ func TestGolden(t *testing.T) {
 		"no-marker":        {args: []string{"-f", "-"}, in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", code: exit.Usage},
 		"other-namespace":  {args: []string{"-f", "-", "-n", "shop"}, in: strings.ReplaceAll(marker, "name: game}", "name: game, namespace: games}"), code: exit.Usage},
 		"nothing":          {code: exit.Usage},
+		"argument-missing": {args: []string{"none.yaml", "game-0"}, code: exit.Usage},
 		"invalid-numbers":  {args: []string{"-m", "game/", "--limit", "0", "--parallel", "33"}, code: exit.Usage},
 		"for-invalid":      {args: []string{"-m", "game", "--for", "0s"}, code: exit.Usage},
 		"for-too-long":     {args: []string{"-m", "game", "--for", "61m"}, code: exit.Usage},
@@ -244,6 +246,21 @@ func TestGolden(t *testing.T) {
 			}
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
+	}
+}
+
+// Files are accepted as arguments and with -f, and folders too.
+func TestFilesAreArgumentsOrFlags(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "marker.yaml")
+	if err := os.WriteFile(file, []byte(marker), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-"}, {file}, {"-f", file}, {"-f", folder}, {folder}, {folder + "/"}} {
+		stdout, stderr, code := execute(t, &fakeTransport{probe: byPod}, nil, marker, append(args, "game-0")...)
+		if code != exit.OK || !strings.Contains(stdout, "game-0   game#idle   main        Succeeded") {
+			t.Errorf("%q: exit code %d, output %q and errors %q", args, code, stdout, stderr)
+		}
 	}
 }
 
