@@ -90,19 +90,27 @@ func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Res
 	if missing != nil && counts[succeeded]+counts[failed]+counts[resultError]+counts[undecided] == 0 {
 		return exit.NoAccess(missing)
 	}
-	if counts[succeeded] == len(items) {
+	expected := succeeded
+	if strings.EqualFold(o.Expect, failed) {
+		expected = failed
+	}
+	if counts[expected] == len(items) {
 		return nil
 	}
-	return exit.Failure(errors.Join(errors.New(summary(counts, len(items))), missing))
+	text := summary(counts, len(items), expected)
+	if expected != succeeded {
+		text += ": expected " + expected
+	}
+	return exit.Failure(errors.Join(errors.New(text), missing))
 }
 
-// summary says how many probes did not succeed.
-func summary(counts map[string]int, all int) string {
+// summary says how many probes have another result than the expected one.
+func summary(counts map[string]int, all int, expected string) string {
 	var parts []string
 	for _, part := range []struct{ result, text string }{
-		{failed, "failed"}, {undecided, "undecided"}, {resultError, "had no result"}, {notRun, "could not run"},
+		{succeeded, "succeeded"}, {failed, "failed"}, {undecided, "undecided"}, {resultError, "had no result"}, {notRun, "could not run"},
 	} {
-		if n := counts[part.result]; n > 0 {
+		if n := counts[part.result]; n > 0 && part.result != expected {
 			parts = append(parts, fmt.Sprintf("%d %s", n, part.text))
 		}
 	}

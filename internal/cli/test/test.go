@@ -53,9 +53,9 @@ The markers in files are checked first, as by "seamark lint". The command needs 
 to get and list pods, and to create pods/exec or pods/portforward. With the permission to list
 podprobemarkers, it takes other markers into account.
 
-Exit codes: 0 if all probes succeeded, 1 if one did not or could not run, or after Ctrl-C, 2 for
-bad input, 3 if the cluster cannot be reached or a permission is missing without which no probe
-can run.`
+Exit codes: 0 if all probes succeeded, or have the state --expect; 1 if one has not or could not
+run, or after Ctrl-C; 2 for bad input; 3 if the cluster cannot be reached or a permission is
+missing without which no probe can run.`
 
 // The placeholders are the name of the program.
 const example = `  # Run the probes of a file in the pods that its selector matches
@@ -69,6 +69,9 @@ const example = `  # Run the probes of a file in the pods that its selector matc
 
   # Run them at their periods for 30 seconds, and apply the thresholds
   %[1]s test marker.yaml --for 30s
+
+  # Check in CI that a probe fails while the pod is busy
+  %[1]s test marker.yaml worker-0 --expect Failed
 
   # Print what failed
   %[1]s test marker.yaml -o json | jq '.items[] | select(.result != "Succeeded")'`
@@ -100,6 +103,8 @@ type Options struct {
 	// once.
 	For    time.Duration
 	repeat bool
+	// Expect is the state that all probes must have for success: Succeeded or Failed, in any case.
+	Expect string
 
 	selected probeid.ID
 	connect  func() (cluster.Connection, error)
@@ -143,14 +148,19 @@ func newCommand(o *Options, program string) *cobra.Command {
 	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
 	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
 	flags.DurationVar(&o.For, "for", 0, fmt.Sprintf("run the probes at their periods for this time, at most %.0fh, and apply the thresholds (default once)", maxFor.Hours()))
+	flags.StringVar(&o.Expect, "expect", succeeded, "succeed if all probes have this state: "+strings.Join(expectable(), " or "))
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompletePods(command, 0)
 	o.Cluster.CompleteMarkers(command, "marker")
+	cluster.CompleteValues(command, "expect", expectable())
 	// It fails only if the flag does not exist or has a completion already.
 	_ = command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"30s", "1m", "5m", "1h"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
+
+// expectable returns the states that --expect allows.
+func expectable() []string { return []string{succeeded, failed} }
 
 // Complete parses the arguments and the marker.
 func (o *Options) Complete(args []string) error {
@@ -188,6 +198,9 @@ func (o *Options) Validate() error {
 		if flag.value < 1 || flag.value > flag.max {
 			errs = append(errs, fmt.Errorf("--%s: %d is invalid: must be between 1 and %d", flag.name, flag.value, flag.max))
 		}
+	}
+	if known := slices.IndexFunc(expectable(), func(state string) bool { return strings.EqualFold(state, o.Expect) }); known < 0 {
+		errs = append(errs, fmt.Errorf("--expect: %q is invalid: must be %s", o.Expect, strings.Join(expectable(), " or ")))
 	}
 	if o.repeat && (o.For <= 0 || o.For > maxFor) {
 		errs = append(errs, fmt.Errorf("--for: %s is invalid: must be positive and at most %.0fh", o.For, maxFor.Hours()))
