@@ -42,17 +42,13 @@ func (w *World) kubelets() {
 	}
 }
 
-// protect deletes claims whose owner, a pod, is gone, and removes the finalizer of claims that are being
-// deleted and that no pod uses. It gives the others a volume of the size that they request.
+// protect deletes claims whose owners are all gone, as the garbage collector does, and removes the finalizer
+// of claims that are being deleted and that no scheduled pod uses. It gives the others a volume of the size
+// that they request.
 func (w *World) protect() {
 	state := w.store.state()
 	for _, claim := range state.Claims {
-		owner := metav1.GetControllerOf(claim)
-		if owner != nil && owner.Kind == "Pod" && claim.DeletionTimestamp == nil &&
-			!slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return p.UID == owner.UID }) {
-			_ = w.apply(Write{By: "garbage collector", Kind: Claims, Verb: "delete", Name: claim.Name}, func() error {
-				return w.store.delete(Claims, claim.Name, preconditions{})
-			})
+		if w.collect(state, claim) {
 			continue
 		}
 		if claim.DeletionTimestamp != nil && !slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return uses(p, claim.Name) }) {
@@ -69,8 +65,30 @@ func (w *World) protect() {
 	}
 }
 
+// collect is the garbage collector: it deletes a claim with owners none of which exists, and removes the
+// owners that are gone from one that has another. It identifies owners by their UIDs, and reports whether it
+// wrote.
+func (w *World) collect(state *State, claim *corev1.PersistentVolumeClaim) bool {
+	gone := func(ref metav1.OwnerReference) bool {
+		return ref.UID != state.Set.GetUID() && !slices.ContainsFunc(state.Pods, func(p *corev1.Pod) bool { return p.UID == ref.UID })
+	}
+	left := slices.DeleteFunc(slices.Clone(claim.OwnerReferences), gone)
+	switch write := (Write{By: "garbage collector", Kind: Claims, Name: claim.Name}); {
+	case claim.DeletionTimestamp != nil || len(left) == len(claim.OwnerReferences):
+		return false
+	case len(left) > 0:
+		write.Verb = "update"
+		w.change(write, func(o Object) { o.SetOwnerReferences(left) })
+	default:
+		write.Verb = "delete"
+		_ = w.apply(write, func() error { return w.store.delete(Claims, claim.Name, preconditions{}) })
+	}
+	return true
+}
+
+// uses reports whether a pod protects a claim from its removal. One without a node does not.
 func uses(pod *corev1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+	return pod.Spec.NodeName != "" && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 	})
 }
@@ -96,6 +114,8 @@ func (w *World) progress(pod *corev1.Pod) {
 				w.condition(&p.Status, corev1.PodScheduled, true)
 			})
 		}
+	case pod.Status.Phase == corev1.PodPending && !w.hasClaims(pod):
+		// The kubelet does not start a pod whose claim is being deleted.
 	default:
 		w.status(pod.Name, func(s *corev1.PodStatus) { w.run(pod, s) })
 	}
