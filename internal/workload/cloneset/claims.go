@@ -5,6 +5,7 @@ package cloneset
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workload"
 )
+
+// claimRecheck is when the claims of a pod are created again that waits for the end of one.
+const claimRecheck = time.Second
 
 // claims creates the claims of new pods and decides who owns the others. A claim belongs to the set,
 // so that a new pod can use it when its pod has been deleted by somebody else. Before the set deletes
@@ -22,19 +26,20 @@ func (p *planner) claims(creates []*corev1.Pod) {
 	if len(p.Set.Spec.VolumeClaimTemplates)+len(p.Claims) == 0 {
 		return
 	}
-	exists := make(map[string]bool, len(p.Claims))
+	existing := make(map[string]*corev1.PersistentVolumeClaim, len(p.Claims))
 	for _, claim := range p.Claims {
-		exists[claim.Name] = true
+		existing[claim.Name] = claim
 	}
 	wanted := make(map[string]bool)
 	for _, pod := range creates {
-		id := pod.Labels[v1alpha1.CloneSetInstanceID]
-		wanted[id] = true
-		for i := range p.Set.Spec.VolumeClaimTemplates {
-			claim := p.newClaim(&p.Set.Spec.VolumeClaimTemplates[i], id)
-			if !exists[claim.Name] {
-				p.out.CreateClaims = append(p.out.CreateClaims, claim)
-			}
+		wanted[pod.Labels[v1alpha1.CloneSetInstanceID]] = true
+		p.createClaims(pod, existing)
+	}
+	// A claim may be deleted before its pod uses it, or the cache had one that does not exist any more
+	// when the pod was created: the pod would wait for it forever.
+	for _, m := range p.members {
+		if m.pod.Status.Phase == corev1.PodPending && !m.leaving() {
+			p.createClaims(m.pod, existing)
 		}
 	}
 	if len(p.Claims) == 0 {
@@ -48,6 +53,28 @@ func (p *planner) claims(creates []*corev1.Pod) {
 		}
 		p.assign(claim, leaving[id])
 	}
+}
+
+// createClaims creates the missing claims that the pod uses. The end of a claim does not cause a step.
+func (p *planner) createClaims(pod *corev1.Pod, existing map[string]*corev1.PersistentVolumeClaim) {
+	id := pod.Labels[v1alpha1.CloneSetInstanceID]
+	for i := range p.Set.Spec.VolumeClaimTemplates {
+		template := &p.Set.Spec.VolumeClaimTemplates[i]
+		name := p.claimName(template, id)
+		switch claim := existing[name]; {
+		case claim == nil && uses(pod, name):
+			p.out.CreateClaims = append(p.out.CreateClaims, p.newClaim(template, id))
+		case claim != nil && claim.DeletionTimestamp != nil:
+			p.after(claimRecheck)
+		}
+	}
+}
+
+// uses reports whether a volume of the pod is the claim.
+func uses(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
 }
 
 // tenant is who uses a claim.

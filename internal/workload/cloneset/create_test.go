@@ -183,6 +183,25 @@ func ownedByPod(name string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
+// pending lets a pod wait for the claim of the instance ID.
+func pending(id string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		p.Spec.NodeName, p.Spec.Volumes = "", []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + id},
+		}}}
+	}
+}
+
+// A pod whose claim is being deleted gets another one. No event reports when the claim has gone.
+func TestEndOfClaimIsAwaited(t *testing.T) {
+	f := newFixture(t, 1, withClaims).pod("a", pending("a"))
+	f.claim("a", func(c *corev1.PersistentVolumeClaim) { at := ago(0); c.DeletionTimestamp = &at })
+	if out := f.plan(t); len(out.CreateClaims) > 0 || out.RequeueAfter != claimRecheck {
+		t.Errorf("creates %d claims, next step after %v, want none and %v", len(out.CreateClaims), out.RequeueAfter, claimRecheck)
+	}
+}
+
 func TestClaims(t *testing.T) {
 	noReuse := func(set *v1alpha1.CloneSet) { withClaims(set); set.Spec.ScaleStrategy.DisablePVCReuse = true }
 	for name, test := range map[string]struct {
@@ -260,6 +279,17 @@ func TestClaims(t *testing.T) {
 		},
 		"deleted with the pod if reuse is disabled": {
 			replicas: 1, change: noReuse, setup: func(f *fixture) { f.pod("a").claim("a") }, owners: []string{"Pod"},
+		},
+		"created again for a pod that waits for it": {
+			replicas: 3, change: withClaims, setup: func(f *fixture) {
+				f.pod("a", pending("a")).pod("b", pending("b")).claim("b").pod("c")
+			},
+			claims: []string{"data-web-a"},
+		},
+		"not created again for a pod without it, nor for one that leaves": {
+			replicas: 2, change: withClaims, setup: func(f *fixture) {
+				f.pod("a", pending("other")).pod("b", pending("b"), specified).pod("c")
+			},
 		},
 		"nothing to do": {
 			replicas: 1, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a") },

@@ -87,7 +87,7 @@ func once(a *workload.Actions) error {
 }
 
 func FuzzModel(f *testing.F) {
-	model.Fuzz(f, 80, modelConfig)
+	model.Fuzz(f, 80, modelConfig, 706, 2773)
 }
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }

@@ -17,17 +17,20 @@ const (
 )
 
 // Fuzz runs a fuzz target over seeds. Without -fuzz it runs the seeds 1 to n, or to that of
-// SEAMARK_MODEL_SEEDS, or only the one of SEAMARK_MODEL_SEED.
-func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config) {
+// SEAMARK_MODEL_SEEDS, and more seeds that have failed before, or only the one of SEAMARK_MODEL_SEED.
+func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config, more ...uint64) {
 	f.Helper()
 	first := uint64(1)
 	if seeds, ok := number(f, SeedsVariable); ok {
 		n = seeds
 	}
 	if seed, ok := number(f, SeedVariable); ok {
-		first, n = seed, seed
+		first, n, more = seed, seed, nil
 	}
 	for seed := first; seed <= n; seed++ {
+		f.Add(seed)
+	}
+	for _, seed := range more {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
