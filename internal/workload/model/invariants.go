@@ -4,6 +4,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -193,20 +194,31 @@ func Side() corev1.Container {
 	}
 }
 
-// InBatches is the invariant that a leader changes the image of the first container of a pod with the
-// container Side only while that one is ready and has the image of the specification.
+// InBatches is the invariant that an update in place that changes the images of the container Side and of
+// the first one changes the first one only when Side is ready with its image. It may change only one of
+// them: then the other one does not matter.
 func InBatches(before, after *State, w Write) error {
 	old, pod := before.pod(w.Name), after.pod(w.Name)
 	if !w.Controller() || w.Kind != Pods || old == nil || pod == nil || old.Spec.NodeName == "" || len(pod.Spec.Containers) < 2 ||
 		pod.Spec.Containers[0].Image == old.Spec.Containers[0].Image {
 		return nil
 	}
-	for _, status := range old.Status.ContainerStatuses {
-		if status.Name == Side().Name && status.Ready && status.Image == pod.Spec.Containers[1].Image {
-			return nil
-		}
+	main, side := &pod.Spec.Containers[0], &pod.Spec.Containers[1]
+	var state pub.InPlaceUpdateState
+	if err := json.Unmarshal([]byte(pod.Annotations[pub.InPlaceUpdateStateKey]), &state); err != nil {
+		return fmt.Errorf("decode the state of the update: %w", err)
 	}
-	return fmt.Errorf("changes container %s before container %s is ready", pod.Spec.Containers[0].Name, Side().Name)
+	changed := slices.ContainsFunc(state.ContainerBatchesRecord, func(batch pub.InPlaceUpdateContainerBatch) bool {
+		return slices.Contains(batch.Containers, side.Name)
+	})
+	_, waits := state.NextContainerImages[side.Name]
+	running := slices.ContainsFunc(old.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == side.Name && s.Ready && s.Image == old.Spec.Containers[1].Image
+	})
+	if waits || side.Image != old.Spec.Containers[1].Image || changed && !running {
+		return fmt.Errorf("changes container %s before container %s is ready", main.Name, side.Name)
+	}
+	return nil
 }
 
 // Describe prints a state, one line per object.
