@@ -34,7 +34,8 @@ func minimum(o model.Object) int {
 }
 
 // onlyReplicas checks what happens to replicas: maxUnavailable does not apply to other pods, and these
-// do not count as available. With minReadySeconds, a pod that serves may be unavailable still.
+// do not count as available. With minReadySeconds, a pod that serves may be unavailable still. So is one
+// that waits for the hook preNormal.
 func onlyReplicas(check model.Invariant) model.Invariant {
 	return func(before, after *model.State, w model.Write) error {
 		if !w.Controller() || !isReplica(setOf(w.View), w.Name) || *rolling(setOf(w.View)).MinReadySeconds > 0 {
@@ -51,22 +52,27 @@ func onlyReplicasOfStep(check func(*model.State, *model.Step) error) func(*model
 			return nil
 		}
 		reduced.Patches = slices.DeleteFunc(slices.Clone(step.Patches), func(p workload.PodPatch) bool {
-			return !isReplica(set, p.Pod.Name)
+			return !mayServe(set, p.Pod)
 		})
 		reduced.Deletes = slices.DeleteFunc(slices.Clone(step.Deletes), func(d workload.PodDelete) bool {
-			return !isReplica(set, d.Pod.Name)
+			return !mayServe(set, d.Pod)
 		})
 		return check(replicasOf(view), &reduced)
 	}
 }
 
-// replicasOf returns the state without the pods that are not replicas.
+// mayServe reports whether the pod is a replica that does not wait for the hook preNormal.
+func mayServe(set *appsv1beta1.StatefulSet, pod *corev1.Pod) bool {
+	return isReplica(set, pod.Name) && lifecycle.State(pod) != pub.LifecycleStatePreparingNormal
+}
+
+// replicasOf returns the state without the pods that are not replicas, and those that do not serve yet.
 func replicasOf(s *model.State) *model.State {
 	if s.Set == nil {
 		return s
 	}
 	reduced := *s
-	reduced.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return !isReplica(setOf(s), p.Name) })
+	reduced.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return !mayServe(setOf(s), p) })
 	return &reduced
 }
 
