@@ -142,7 +142,9 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 		err := x.options.Client.Create(ctx, claim)
 		if exists(err) {
 			// Its name is deterministic: an earlier step created it. This one has written nothing.
-			return
+			if err = x.usable(ctx, claim); err == nil {
+				return
+			}
 		}
 		x.note(request{kind: claimKind, operation: "create", name: claim.Name, version: claim.ResourceVersion}, err)
 	})
@@ -159,6 +161,18 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 		})
 		x.note(request{kind: claimKind, operation: "update", reason: "Expand", name: claim.Name, version: version, update: true}, err)
 	})
+}
+
+// usable reads a claim that exists, and returns ErrOutdated if it leaves: it is that of an earlier pod with
+// the same name, and the cache does not have it yet.
+func (x *execution) usable(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	if err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+		return fmt.Errorf("get persistentvolumeclaim %s, which exists: %w", claim.Name, err)
+	}
+	if workload.Leaves(claim) {
+		return ErrOutdated
+	}
+	return nil
 }
 
 func (x *execution) deletes(ctx context.Context, deletes []workload.PodDelete) {

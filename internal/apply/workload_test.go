@@ -135,6 +135,34 @@ func TestRefusedExpansionDoesNotBlock(t *testing.T) {
 	}
 }
 
+// The pods of a step that creates claims do not start with the data of earlier pods with the same names.
+func TestExistingClaimThatLeaves(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		meta     metav1.ObjectMeta
+		outdated bool
+	}{
+		"of the set": {meta: metav1.ObjectMeta{OwnerReferences: ownedPod("set-a", "7").OwnerReferences}},
+		"of a pod": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: "set-a", UID: "earlier"},
+		}}, true},
+		"terminating": {metav1.ObjectMeta{DeletionTimestamp: &now, Finalizers: []string{"kubernetes.io/pvc-protection"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: test.meta}
+			claim.Namespace, claim.Name = "ns", "data-set-a"
+			x := executor(t, interceptor.Funcs{}, claim)
+			wanted := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-set-a"}}
+			step := x.Execute(t.Context(), testSet(), &workload.Actions{
+				CreateClaims: []*corev1.PersistentVolumeClaim{wanted}, Creates: []*corev1.Pod{ownedPod("set-a", "7")},
+			})
+			if step.Outdated != test.outdated || (step.Writes == 0) != test.outdated || (step.Claims != "") != test.outdated {
+				t.Errorf("step %+v, want outdated %t, and the pod otherwise", step, test.outdated)
+			}
+		})
+	}
+}
+
 func TestCreateOfExistingPod(t *testing.T) {
 	now := metav1.Now()
 	ending := ownedPod("set-a", "7")

@@ -4,9 +4,11 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Condition returns the condition of the pod with the type, nil if it has none.
@@ -45,3 +47,11 @@ func Finished(pod *corev1.Pod) bool {
 
 // Active reports whether the pod runs or will run.
 func Active(pod *corev1.Pod) bool { return !Terminating(pod) && !Finished(pod) }
+
+// Leaves reports whether the claim is being deleted, or is deleted with a pod. A pod that does not exist
+// yet must not use it.
+func Leaves(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp != nil || slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.APIVersion == "v1" && owner.Kind == "Pod"
+	})
+}

@@ -169,6 +169,12 @@ func (l *leader) create(k Kind, o Object) {
 		created, err := s.create(k, o)
 		if apierrors.IsAlreadyExists(err) {
 			existing, readErr := s.read(k, o.GetName())
+			if claim, ok := existing.(*corev1.PersistentVolumeClaim); ok {
+				if workload.Leaves(claim) {
+					return nil, apierrors.NewConflict(k.resource(), o.GetName(), errors.New("the claim leaves"))
+				}
+				return existing, nil
+			}
 			if readErr == nil && same(set, o, existing) {
 				return existing, nil
 			}
@@ -181,9 +187,6 @@ func (l *leader) create(k Kind, o Object) {
 }
 
 func same(set, wanted, existing Object) bool {
-	if _, isClaim := wanted.(*corev1.PersistentVolumeClaim); isClaim {
-		return existing.GetDeletionTimestamp() == nil
-	}
 	return metav1.IsControlledBy(existing, set) && existing.GetDeletionTimestamp() == nil &&
 		existing.GetAnnotations()[appsv1alpha1.PodSerialAnnotationKey] == wanted.GetAnnotations()[appsv1alpha1.PodSerialAnnotationKey]
 }
