@@ -98,8 +98,8 @@ func (s *Step) Succeeded() bool {
 func (s *Step) proceed() bool { return len(s.Errs) == 0 && !s.Outdated && !s.Incomplete && !s.Ended }
 
 // Execute executes the actions in their order, and returns what became of them. Every patch and
-// delete of a pod requires that the pod is as the planner saw it. Deletes and adoptions also require that
-// the set is.
+// delete of a pod requires that the pod is as the planner saw it. Deletes, adoptions and claims that become
+// those of pods also require that the set is.
 func (w *Workload) Execute(ctx context.Context, set Set, actions *workload.Actions) Step {
 	x := &execution{Workload: w, set: set, deadline: w.options.Now().Add(w.options.Budget)}
 	x.current = sync.OnceValue(func() error { return x.compare(ctx) })
@@ -150,6 +150,10 @@ func (x *execution) claims(ctx context.Context, actions *workload.Actions) {
 	})
 	x.each(ctx, len(actions.UpdateClaims), func(ctx context.Context, i int) {
 		claim := actions.UpdateClaims[i]
+		if err := x.mayLeave(ctx, claim); err != nil {
+			x.note(request{kind: claimKind, operation: "update", name: claim.Name}, err)
+			return
+		}
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{})
 		x.note(request{kind: claimKind, operation: "update", name: claim.Name, version: version}, err)
 	})
@@ -170,6 +174,28 @@ func (x *execution) usable(ctx context.Context, claim *corev1.PersistentVolumeCl
 		return fmt.Errorf("get persistentvolumeclaim %s, which exists: %w", claim.Name, err)
 	}
 	if workload.Leaves(claim) {
+		return ErrOutdated
+	}
+	return nil
+}
+
+// mayLeave returns ErrOutdated for a claim that becomes that of a pod if the set has changed, or if the pod
+// does not exist: the claim would be deleted at once, although a new pod of the same name may use it.
+func (x *execution) mayLeave(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	owner := workload.OwnerPod(claim)
+	if owner == nil {
+		return nil
+	}
+	if err := x.current(); err != nil {
+		return err
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(owner.Kind))
+	err := x.options.Live.Get(ctx, client.ObjectKey{Namespace: claim.Namespace, Name: owner.Name}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get pod %s before its claim becomes the pod's: %w", owner.Name, err)
+	}
+	if err != nil || live.UID != owner.UID {
 		return ErrOutdated
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -71,5 +72,46 @@ func TestDeletesAndAdoptionsRequireTheSetOfTheDecision(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A claim that becomes that of a pod that does not exist would be deleted at once, also if a new pod of the
+// same name uses it.
+func TestClaimsBecomeThoseOfExistingPods(t *testing.T) {
+	cached := testSet()
+	cached.Object.SetGeneration(3)
+	for name, test := range map[string]struct {
+		uid        types.UID
+		generation int64
+		outdated   bool
+	}{
+		"the same":          {uid: "seen", generation: 3},
+		"pod created again": {uid: "another", generation: 3, outdated: true},
+		"pod gone":          {generation: 3, outdated: true},
+		"set scaled out":    {uid: "seen", generation: 4, outdated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-set-a", UID: "claim"}}
+			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid", Generation: test.generation}}
+			live := []client.Object{claim, set}
+			if test.uid != "" {
+				pod := ownedPod("set-a", "1")
+				pod.UID = test.uid
+				live = append(live, pod)
+			}
+			patched := false
+			x := executor(t, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					patched = true
+					return nil
+				},
+			}, live...)
+			changed := claim.DeepCopy()
+			changed.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "set-a", UID: "seen"}}
+			step := x.Execute(t.Context(), cached, &workload.Actions{UpdateClaims: []*corev1.PersistentVolumeClaim{changed}})
+			if step.Outdated != test.outdated || patched == test.outdated || len(step.Errs) > 0 {
+				t.Errorf("step %+v, patched %t, want outdated %t", step, patched, test.outdated)
+			}
+		})
 	}
 }

@@ -76,7 +76,7 @@ func resizeRefused(err error) bool {
 
 // compare returns ErrOutdated if the set does not exist, is being deleted, or has another generation than
 // the planner saw. The cache may be older, for example after another process became the leader: pods that
-// a scale-out has made necessary again must not be deleted, and the pods of a set that was deleted as an
+// a scale-out has made necessary again must not be deleted, nor their claims, and the pods of a set that was deleted as an
 // orphan must not be adopted.
 func (x *execution) compare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, x.options.Timeout)
@@ -86,7 +86,7 @@ func (x *execution) compare(ctx context.Context) error {
 	err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(seen), live)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("get the set before pods are deleted or adopted: %w", err)
+		return fmt.Errorf("get the set before pods or claims are deleted or adopted: %w", err)
 	case err != nil || live.UID != seen.GetUID() || live.Generation != seen.GetGeneration() || live.DeletionTimestamp != nil:
 		return ErrOutdated
 	default:

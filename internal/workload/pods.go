@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +50,15 @@ func Active(pod *corev1.Pod) bool { return !Terminating(pod) && !Finished(pod) }
 // Leaves reports whether the claim is being deleted, or is deleted with a pod. A pod that does not exist
 // yet must not use it.
 func Leaves(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp != nil || slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.APIVersion == "v1" && owner.Kind == "Pod"
-	})
+	return claim.DeletionTimestamp != nil || OwnerPod(claim) != nil
+}
+
+// OwnerPod returns the reference to the pod that owns the claim, nil if none does.
+func OwnerPod(claim *corev1.PersistentVolumeClaim) *metav1.OwnerReference {
+	for i := range claim.OwnerReferences {
+		if owner := &claim.OwnerReferences[i]; owner.APIVersion == "v1" && owner.Kind == "Pod" {
+			return owner
+		}
+	}
+	return nil
 }

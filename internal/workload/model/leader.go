@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,9 @@ type leader struct {
 	// ended reports that the step starts no more kinds of writes: a decision was outdated, the API
 	// server did not answer, or a write failed that later ones depend on.
 	ended bool
+	// current reports whether the API server has the generation of the set that the step is based on. A
+	// step compares them once.
+	current func() bool
 }
 
 func (w *World) newLeader(lag func(Kind) int) *leader {
@@ -83,6 +87,9 @@ func (l *leader) step() (wrote bool) {
 		return false
 	}
 	l.view.Taken = l.taken
+	l.current = sync.OnceValue(func() bool {
+		return w.store.tables[Sets].objects[l.view.Set.GetName()].GetGeneration() == l.view.Set.GetGeneration()
+	})
 	step, err := w.config.Planner.Plan(l.view)
 	if err != nil {
 		w.fail(fmt.Errorf("plan: %w", err))
@@ -126,6 +133,9 @@ func (l *leader) execute(a *workload.Actions) {
 		l.create(Claims, c)
 	}
 	for _, c := range a.UpdateClaims {
+		if !l.mayLeave(c) {
+			continue
+		}
 		l.update(false, Claims, "update", c, of(c), func(o Object) { replace(o, c) })
 	}
 	if l.ended || len(l.failures) > 0 {
@@ -140,6 +150,10 @@ func (l *leader) execute(a *workload.Actions) {
 	if l.ended {
 		return
 	}
+	if len(a.Deletes) > 0 && !l.current() {
+		l.outdated("the set has changed")
+		return
+	}
 	for _, d := range a.Deletes {
 		l.delete(Pods, d.Pod, d.Reason)
 	}
@@ -147,6 +161,27 @@ func (l *leader) execute(a *workload.Actions) {
 		return
 	}
 	l.createPods(a.Creates)
+}
+
+// mayLeave reports whether a claim may become that of a pod: only of a pod that exists, and of the set that
+// the step is based on.
+func (l *leader) mayLeave(claim *corev1.PersistentVolumeClaim) bool {
+	owner := workload.OwnerPod(claim)
+	if owner == nil {
+		return true
+	}
+	pod, err := l.world.store.read(Pods, owner.Name)
+	if !l.current() || err != nil || pod.GetUID() != owner.UID {
+		l.outdated("the set or pod " + owner.Name + " has changed")
+		return false
+	}
+	return true
+}
+
+// outdated ends a step that is based on an old state.
+func (l *leader) outdated(why string) {
+	l.world.trace("%s: %s", l.name, why)
+	l.ended = true
 }
 
 // createPods creates with slow start: after a batch with a failure, no further batch starts.
@@ -209,6 +244,10 @@ func (l *leader) delete(k Kind, o Object, reason string) {
 // patch executes the writes of one patch; each builds on the version of the one before it. Conditions
 // and metadata are one write if nothing else changes.
 func (l *leader) patch(p *workload.PodPatch) {
+	if p.Controller == workload.Adopt && !l.current() {
+		l.outdated("the set has changed")
+		return
+	}
 	current, ok := Object(p.Pod), true
 	metadata := len(p.Labels)+len(p.Annotations) > 0
 	spec := len(p.Images) > 0 || p.Controller != workload.KeepController

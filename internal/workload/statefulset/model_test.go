@@ -208,4 +208,4 @@ func config(uint64) model.Config {
 	}
 }
 
-func FuzzModel(f *testing.F) { model.Fuzz(f, 80, config, 283, 1874, 4258, 4487) }
+func FuzzModel(f *testing.F) { model.Fuzz(f, 80, config, 283, 1874, 4258, 4487, 4870) }
