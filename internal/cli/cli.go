@@ -49,7 +49,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
-		newTopCommand(streams, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
+		newTopCommand(streams, program, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
 		ui.New(streams, displayName(program), version))
 	root.AddCommand(test.New(streams, displayName(program), version), wait.New(streams, displayName(program), version),
 		tree.New(streams, displayName(program), version))

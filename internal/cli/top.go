@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/history/gather"
 	"github.com/seamark-dev/seamark/internal/permission"
@@ -43,8 +45,15 @@ type TopOptions struct {
 	Window time.Duration
 	// Output is text, json or yaml.
 	Output string
+	// Watch updates the table on the terminal until the user quits.
+	Watch bool
 	// Now is the clock.
 	Now func() time.Time
+	// Program and Version are how the program was called, and its version.
+	Program, Version string
+
+	// connectionFlags are those with which a watch runs other commands.
+	connectionFlags []string
 }
 
 const topLong = `Show the probes that did not run, run slowly, flap or fail, by marker and node, the
@@ -53,18 +62,27 @@ failed ones. Markers without any of these are not shown. A failed probe is not a
 many probes report a state, such as idle.
 
 Changes are counted from the events of the pods, which the API server keeps for an hour by
-default. If an event combines several changes, those within the window are estimated.`
+default. If an event combines several changes, those within the window are estimated.
+
+With --watch, a terminal shows the current table until you press q or Ctrl-C. Other keys show
+more about the worst probe of the selected row: e is "seamark explain", t "seamark timeline",
+l the logs of the container, and x or r "seamark test", which runs the probe once. Esc returns to
+the table. --watch needs the permission to watch what is listed; "seamark get --watch" also works
+without a terminal.`
 
 const topExample = `  # The worst 20 in all namespaces
   seamark top -A
 
   # The worst 5 on one node, with changes of the last 10 minutes
-  seamark top -A --node node-1 -N 5 --window 10m`
+  seamark top -A --node node-1 -N 5 --window 10m
 
-func newTopCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+  # Follow the worst ones, and explain or test them with keys
+  seamark top --watch`
+
+func newTopCommand(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	o := &TopOptions{
 		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now,
-		Rows: 20, Window: time.Hour, Output: textOutput,
+		Rows: 20, Window: time.Hour, Output: textOutput, Program: program, Version: version,
 	}
 	command := &cobra.Command{
 		Use:     "top",
@@ -76,6 +94,7 @@ func newTopCommand(streams genericiooptions.IOStreams, version string) *cobra.Co
 			if err := o.Validate(); err != nil {
 				return err
 			}
+			o.connectionFlags = connectionFlags(cmd)
 			return o.Run(cmd.Context())
 		},
 	}
@@ -87,6 +106,7 @@ func newTopCommand(streams genericiooptions.IOStreams, version string) *cobra.Co
 	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows")
 	flags.DurationVar(&o.Window, "window", o.Window, "how far back changes count")
 	flags.StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "update the table on the terminal; keys explain and test the selected row")
 	o.Flags.CompleteNodes(command, "node")
 	cluster.CompleteValues(command, "output", reportOutputs())
 	return command
@@ -100,6 +120,12 @@ func (o *TopOptions) Validate() error {
 	}
 	if o.Window <= 0 {
 		errs = append(errs, fmt.Errorf("--window: %s is invalid: must be more than 0", o.Window))
+	}
+	if o.Watch && o.Output != textOutput {
+		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be text with --watch", o.Output))
+	}
+	if o.Watch && (!printing.IsTerminal(o.Out) || os.Getenv("TERM") == "dumb") {
+		errs = append(errs, errors.New(`--watch: the output must be a terminal; "seamark get --watch" prints changes elsewhere`))
 	}
 	return errors.Join(errs...)
 }
@@ -119,6 +145,9 @@ func (o *TopOptions) Run(ctx context.Context) error {
 		return err
 	}
 	query.Namespace = connection.Namespace
+	if o.Watch {
+		return o.watch(ctx, connection, query)
+	}
 	snapshot, events, err := readHistory(ctx, connection.Client, query, o.ErrOut)
 	if err != nil {
 		return err
@@ -189,11 +218,17 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 		fmt.Fprintf(warnings, "Warning: %s\n", hint)
 	}
 	read := <-results
-	if read.err != nil && !check.IsDenied(read.err) {
-		return nil, nil, cluster.Unreachable(read.err)
+	return snapshot, history.ParseEvents(read.events), warnOfEvents(warnings, read.err)
+}
+
+// warnOfEvents prints a warning if the events could not be listed because of a missing permission. It
+// returns all other errors.
+func warnOfEvents(warnings io.Writer, err error) error {
+	if err != nil && !check.IsDenied(err) {
+		return cluster.Unreachable(err)
 	}
-	if read.err != nil {
-		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", read.err)
+	if err != nil {
+		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", err)
 	}
-	return snapshot, history.ParseEvents(read.events), nil
+	return nil
 }

@@ -35,6 +35,8 @@ type Group struct {
 	// reports.
 	Worst   string `json:"worst,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Row is that of Worst, or nil.
+	Row *probestate.Row `json:"-"`
 
 	worst badness
 }
@@ -116,7 +118,7 @@ func (g *Group) add(row *probestate.Row, b badness) {
 	if b == (badness{}) || g.Worst != "" && b.compare(g.worst) >= 0 {
 		return
 	}
-	g.worst, g.Worst, g.Message = b, row.Pod+" "+row.Probe, row.Message
+	g.worst, g.Worst, g.Message, g.Row = b, row.Pod+" "+row.Probe, row.Message, row
 	if row.Problem != nil {
 		g.Message = string(row.Problem.Reason) + ": " + row.Problem.Message
 	}

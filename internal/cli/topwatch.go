@@ -1,0 +1,178 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/history/gather"
+	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/probestate"
+)
+
+const (
+	// maxNotices is the number of notices of a watch that wait to be shown. More are dropped.
+	maxNotices = 16
+	// logLines and logBytes limit the logs that are shown.
+	logLines, logBytes = 500, 1 << 20
+)
+
+// watch shows the table on the terminal until the user or --request-timeout ends it.
+func (o *TopOptions) watch(ctx context.Context, connection cluster.Connection, query cluster.Query) error {
+	connection, timeout, err := connection.Unlimited()
+	if err != nil {
+		return err //nolint:wrapcheck // it says what failed
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	notices := make(chan string, maxNotices)
+	w, err := live.Start(ctx, connection.Client, query, func(line string) {
+		select {
+		case notices <- line:
+		default:
+		}
+	})
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return exit.NoAccess(fmt.Errorf("the cluster has not answered within --request-timeout=%s", timeout))
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // it says what failed
+	}
+	defer w.Stop()
+	if err := w.Snapshot().Require(permission.Required()...); err != nil {
+		return err //nolint:wrapcheck // it says what is missing
+	}
+	events, err := gather.Events(ctx, connection.Client, query.Namespace, "")
+	if err := warnOfEvents(o.ErrOut, err); err != nil {
+		return err
+	}
+	s := newTopScreen(ctx, o, w, history.ParseEvents(events))
+	s.notices = notices
+	s.run = o.runCommand
+	s.logs = func(ctx context.Context, row *probestate.Row) string { return logsOf(ctx, connection.Config, row) }
+	return exit.Failure(s.show())
+}
+
+// show shows the table until the context is canceled or the user quits. The last table stays on the
+// terminal.
+func (s *topScreen) show() error {
+	// Without a terminal as input there are no keys. Ctrl-C is a signal then.
+	options := []tea.ProgramOption{tea.WithOutput(printing.Raw(s.o.Out)), tea.WithoutSignalHandler(), tea.WithInput(nil)}
+	if in, isFile := s.o.In.(*os.File); isFile && printing.IsTerminal(in) {
+		options = append(options, tea.WithInput(in))
+	}
+	program := tea.NewProgram(s, options...)
+	defer context.AfterFunc(s.ctx, program.Quit)()
+	if _, err := program.Run(); err != nil {
+		return fmt.Errorf("show table: %w", err)
+	}
+	return printTop(s.o.Out, s.groups, s.more)
+}
+
+// runCommand runs a command of the program in the namespace, with the flags that select the cluster
+// and the user, and returns what it prints.
+func (o *TopOptions) runCommand(ctx context.Context, namespace string, args ...string) string {
+	var out bytes.Buffer
+	root := New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, o.Program, o.Version)
+	root.SetArgs(append(append(args, o.connectionFlags...), "--namespace="+namespace))
+	// It is part of the output.
+	_ = root.ExecuteContext(ctx)
+	return out.String()
+}
+
+// connectionFlags returns the flags of the command that select the cluster and the user, as they were
+// given. The namespace is not among them.
+func connectionFlags(command *cobra.Command) []string {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cluster.NewFlags(genericiooptions.IOStreams{ErrOut: io.Discard}, "").AddFlags(known)
+	var args []string
+	command.Flags().Visit(func(flag *pflag.Flag) {
+		if known.Lookup(flag.Name) == nil || flag.Name == "namespace" {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, isList := flag.Value.(pflag.SliceValue); isList {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+flag.Name+"="+value)
+		}
+	})
+	return args
+}
+
+// logsOf returns the newest lines of the container's output, or why there are none.
+func logsOf(ctx context.Context, config *rest.Config, row *probestate.Row) string {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	c, err := rest.RESTClientFor(config)
+	if err != nil {
+		return "Error: " + err.Error()
+	}
+	content, err := c.Get().Namespace(row.Namespace).Resource("pods").Name(row.Pod).SubResource("log").
+		Param("container", row.Container).Param("tailLines", strconv.Itoa(logLines)).Param("limitBytes", strconv.Itoa(logBytes)).Do(ctx).Raw()
+	switch {
+	case err != nil:
+		return fmt.Sprintf("Error: get logs of container %s: %v", row.Container, err)
+	case len(content) == 0:
+		return fmt.Sprintf("Container %s has written nothing.", row.Container)
+	}
+	return string(content)
+}
+
+// eventsOf returns the changes of states among the changes of a watch.
+func eventsOf(changes []live.Change) []history.Event {
+	var events []history.Event
+	for _, c := range changes {
+		if c.Old == nil || c.New == nil || c.New.State == "" || c.New.State == c.Old.State {
+			continue
+		}
+		at := c.New.LastTransitionTime.Time
+		events = append(events, history.Event{
+			Probe: history.ProbeOf(c.New), State: c.New.State, Message: c.New.Message, Count: 1, First: at, Last: at,
+		})
+	}
+	return events
+}
+
+// since returns the events whose last occurrence is not before the time.
+func since(events []history.Event, start time.Time) []history.Event {
+	var kept []history.Event
+	for _, e := range events {
+		if !e.Last.Before(start) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
