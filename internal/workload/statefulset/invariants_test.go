@@ -35,10 +35,11 @@ func minimum(o model.Object) int {
 
 // onlyReplicas checks what happens to replicas: maxUnavailable does not apply to other pods, and these
 // do not count as available. With minReadySeconds, a pod that serves may be unavailable still. So is one
-// that waits for the hook preNormal.
+// that waits for the hook preNormal: a pod that begins to wait for it still runs.
 func onlyReplicas(check model.Invariant) model.Invariant {
 	return func(before, after *model.State, w model.Write) error {
-		if !w.Controller() || !isReplica(setOf(w.View), w.Name) || *rolling(setOf(w.View)).MinReadySeconds > 0 {
+		if !w.Controller() || !isReplica(setOf(w.View), w.Name) || *rolling(setOf(w.View)).MinReadySeconds > 0 ||
+			slices.ContainsFunc(after.Pods, func(p *corev1.Pod) bool { return p.Name == w.Name && !mayServe(setOf(after), p) }) {
 			return nil
 		}
 		return check(replicasOf(before), replicasOf(after), w)
