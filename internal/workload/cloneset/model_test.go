@@ -29,12 +29,13 @@ import (
 const modelHook = "example.com/hook"
 
 // modelPlanner runs Plan against the simulated cluster.
-type modelPlanner struct{ marked bool }
+type modelPlanner struct{ marked, recreateForClaims bool }
 
 func (p modelPlanner) Plan(view *model.State) (model.Step, error) {
 	set := view.Set.(*v1alpha1.CloneSet)
 	in := Input{
-		Set: set, Pods: gathered(view), Claims: view.Claims, Revisions: view.Revisions, TakenNames: view.Taken, Now: view.Now,
+		Set: set, Pods: gathered(view), Claims: gatheredClaims(view), Revisions: view.Revisions, TakenNames: view.Taken,
+		RecreateForClaims: p.recreateForClaims, Now: view.Now,
 	}
 	if p.marked {
 		in.Markers = workload.Markers{Labels: sets.New("role")}
@@ -163,7 +164,7 @@ func modelConfig(seed uint64) model.Config {
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook { return asSet(set).Spec.Lifecycle.PreDelete }),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "web"}) }),
 			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
-			model.ServingWrites(minimum, voluntary), model.InBatches,
+			model.ServingWrites(minimum, voluntary), model.InBatches, model.ClaimsAreKept,
 			noExtraPods,
 			preNormalHolds,
 			onDeleteUpdatesNothing,
@@ -290,30 +291,7 @@ func atRest(s *model.State) error {
 	if old > n.partition && !set.Spec.UpdateStrategy.Paused && !onDelete && !stuck {
 		return fmt.Errorf("%d pods of old revisions, want at most %d", old, n.partition)
 	}
-	if len(set.Spec.VolumeClaimTemplates) > 0 {
-		return claimsAtRest(s, set)
-	}
-	return nil
-}
-
-// claimsAtRest checks that each pod has its claim, and that the claim is deleted with the pod if the
-// set does not reuse claims.
-func claimsAtRest(s *model.State, set *v1alpha1.CloneSet) error {
-	for _, pod := range s.Pods {
-		if !metav1.IsControlledBy(pod, set) || !workload.Active(pod) {
-			continue
-		}
-		i := slices.IndexFunc(s.Claims, func(c *corev1.PersistentVolumeClaim) bool {
-			return c.Labels[v1alpha1.CloneSetInstanceID] == pod.Labels[v1alpha1.CloneSetInstanceID]
-		})
-		if i < 0 || s.Claims[i].DeletionTimestamp != nil {
-			return fmt.Errorf("pod %s has no claim", pod.Name)
-		}
-		if set.Spec.ScaleStrategy.DisablePVCReuse != ownedBy(s.Claims[i], pod) {
-			return fmt.Errorf("claim %s has the owners %v", s.Claims[i].Name, s.Claims[i].OwnerReferences)
-		}
-	}
-	return nil
+	return claimsAtRest(s, set)
 }
 
 func modelUsers() []model.User {

@@ -97,6 +97,20 @@ func NoOrphan(selector func(set Object) labels.Selector) Invariant {
 	}
 }
 
+// ClaimsAreKept is the invariant that no claim is deleted that a pod of the set uses, unless the pod is being
+// deleted or has ended.
+func ClaimsAreKept(before, _ *State, w Write) error {
+	if w.Kind != Claims || w.Verb != "delete" {
+		return nil
+	}
+	for _, pod := range before.Pods {
+		if metav1.IsControlledBy(pod, before.Set) && workload.Active(pod) && mounts(pod, w.Name) {
+			return fmt.Errorf("pod %s uses the claim", pod.Name)
+		}
+	}
+	return nil
+}
+
 // Serving reports whether a pod serves: it is active and ready, its readiness gates are True, and its
 // containers run the images of the spec.
 func Serving(pod *corev1.Pod) bool {

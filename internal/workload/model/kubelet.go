@@ -88,7 +88,12 @@ func (w *World) collect(state *State, claim *corev1.PersistentVolumeClaim) bool 
 
 // uses reports whether a pod protects a claim from its removal. One without a node does not.
 func uses(pod *corev1.Pod, claim string) bool {
-	return pod.Spec.NodeName != "" && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+	return pod.Spec.NodeName != "" && mounts(pod, claim)
+}
+
+// mounts reports whether a volume of the pod is the claim.
+func mounts(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 	})
 }

@@ -198,7 +198,7 @@ func config(uint64) model.Config {
 				return nil
 			}),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "db"}) }),
-			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches,
+			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches, model.ClaimsAreKept,
 		},
 		Steps: []func(*model.State, *model.Step) error{
 			onlyReplicasOfStep(model.ServingSteps(minimum, voluntary)), partitionIsKept, replicasAreNotScaledDown,
