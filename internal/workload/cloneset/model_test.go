@@ -88,7 +88,7 @@ func once(a *workload.Actions) error {
 }
 
 func FuzzModel(f *testing.F) {
-	model.Fuzz(f, 80, modelConfig, 706, 2057, 2773, 3835)
+	model.Fuzz(f, 80, modelConfig, 706, 760, 2057, 2773, 3835)
 }
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }

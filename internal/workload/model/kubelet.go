@@ -141,13 +141,16 @@ func (w *World) hasClaims(pod *corev1.Pod) bool {
 
 // run starts containers, restarts those with another image, and updates the conditions.
 func (w *World) run(pod *corev1.Pod, s *corev1.PodStatus) {
+	now := metav1.NewTime(w.store.now.Truncate(time.Second))
+	started := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
 	if s.Phase == corev1.PodPending {
-		now := metav1.NewTime(w.store.now.Truncate(time.Second))
 		s.Phase, s.StartTime, s.PodIP = corev1.PodRunning, &now, "10.0.0.1"
 		w.condition(s, corev1.PodInitialized, true)
 		s.ContainerStatuses = nil
 		for _, c := range pod.Spec.Containers {
-			s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: ImageID(c.Image)})
+			s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, Image: c.Image, ImageID: ImageID(c.Image), State: started,
+			})
 		}
 		w.condition(s, corev1.ContainersReady, false)
 		w.condition(s, corev1.PodReady, false)
@@ -159,9 +162,9 @@ func (w *World) run(pod *corev1.Pod, s *corev1.PodStatus) {
 		switch {
 		case c.Image != spec.Image && c.Ready && w.Rand.IntN(2) == 0:
 			// The old container has stopped.
-			c.Ready = false
-		case c.Image != spec.Image:
-			c.Image, c.ImageID, c.Ready = spec.Image, ImageID(spec.Image), false
+			c.Ready, c.State = false, corev1.ContainerState{}
+		case c.Image != spec.Image || c.State.Running == nil:
+			c.Image, c.ImageID, c.Ready, c.State = spec.Image, ImageID(spec.Image), false, started
 			c.RestartCount++
 		default:
 			c.Ready = true
