@@ -77,16 +77,16 @@ type tab struct {
 // errors of scripts, violations of the policy, and requests to other hosts than the one given.
 func newTab(t *testing.T, host string) *tab {
 	t.Helper()
-	return tabOf(t, chromium, host, chromedp.WithNewBrowserContext())
+	return tabOf(chromium, t, host, chromedp.WithNewBrowserContext())
 }
 
 // another returns another tab with the profile of the tab.
 func (p *tab) another() *tab {
 	p.Helper()
-	return tabOf(p.T, p.ctx, p.host)
+	return tabOf(p.ctx, p.T, p.host)
 }
 
-func tabOf(t *testing.T, parent context.Context, host string, options ...chromedp.ContextOption) *tab {
+func tabOf(parent context.Context, t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	p := &tab{T: t, host: host, hosts: map[string]bool{}}
 	var closeTab context.CancelFunc
