@@ -83,21 +83,17 @@ func build(pods []*corev1.Pod, rows []probestate.Row) []Workload {
 		slices.SortFunc(w.Revisions, func(a, b Revision) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	slices.SortFunc(workloads, func(a, b Workload) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), compareBool(a.Name == "", b.Name == ""), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return workloads
 }
 
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
+// rank is higher for pods without a controller.
+func rank(w Workload) int {
+	if w.Name == "" {
 		return 1
 	}
+	return 0
 }
 
 // ownerOf returns the workload and the revision of a pod. A ReplicaSet that belongs to a Deployment
