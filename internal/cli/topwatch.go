@@ -104,7 +104,8 @@ func (s *topScreen) show() error {
 // and the user, and returns what it prints.
 func (o *TopOptions) runCommand(ctx context.Context, namespace string, args ...string) string {
 	var out bytes.Buffer
-	root := New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, o.Program, o.Version)
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	root := New(streams, o.Program, o.Version) //nolint:contextcheck // ExecuteContext passes the context
 	root.SetArgs(append(append(args, o.connectionFlags...), "--namespace="+namespace))
 	// It is part of the output.
 	_ = root.ExecuteContext(ctx)
