@@ -74,18 +74,28 @@ func (r Record) Alive() bool {
 	if err != nil || boot != r.Boot {
 		return false
 	}
+	// While a thread other than the first executes a program, the first thread is a zombie until the other one
+	// replaces it, and files of the process that were opened before are those of a process that no longer
+	// exists. The process has not ended: it is found when it is looked up again.
+	for range lookups {
+		if r.found() {
+			return true
+		}
+	}
+	return false
+}
+
+// lookups is how often a process is looked up before it counts as ended.
+const lookups = 3
+
+// found reports whether the process exists and is no zombie, or has threads that are none.
+func (r Record) found() bool {
 	state, ok := r.state()
 	if !ok || state != zombie {
 		return ok
 	}
-	// While a thread other than the first executes a program, the first thread is a zombie until the other
-	// one replaces it. The process has not ended.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.PID))
-	if err != nil || len(tasks) > 1 {
-		return err == nil
-	}
-	state, ok = r.state()
-	return ok && state != zombie
+	return err == nil && len(tasks) > 1
 }
 
 // zombie is the state of a process that has ended and that its parent has not reaped.
