@@ -288,3 +288,15 @@ func TestOrder(t *testing.T) {
 		t.Errorf("invalid markers %v, want ns/broken", got.Invalid)
 	}
 }
+
+func TestShown(t *testing.T) {
+	for want, row := range map[string]probestate.Row{
+		"Failed":  {State: v1alpha1.ProbeFailed, Problem: &probestate.Problem{Reason: diagnosis.StateNotVisible}},
+		"-":       {Problem: &probestate.Problem{Reason: diagnosis.StateNotVisible}},
+		"Pending": {},
+	} {
+		if got := row.Shown(); got != want {
+			t.Errorf("Shown() = %q, want %q", got, want)
+		}
+	}
+}

@@ -169,3 +169,16 @@ func (r podRows) fromLabels(probe plan.PlannedProbe) v1alpha1.ProbeState {
 func reportOf(probe plan.PlannedProbe, state v1alpha1.ProbeState) mark.PodReport {
 	return mark.PodReport{Reported: true, States: mark.States{probe.ID: {Name: probe.ID.String(), State: state}}}
 }
+
+// Shown returns the state as commands show it: Pending if there is no result yet, and "-" if only the
+// reports have the state and they cannot be read.
+func (r *Row) Shown() string {
+	switch {
+	case r.State != "":
+		return string(r.State)
+	case r.Problem != nil && r.Problem.Reason == diagnosis.StateNotVisible:
+		return "-"
+	default:
+		return "Pending"
+	}
+}

@@ -18,14 +18,11 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 )
 
 const (
-	// pending is shown if a probe has no result yet.
-	pending = "Pending"
 	// none is shown for a value that is not known.
 	none = "-"
 	// narrowColumns is the number of columns without -o wide, except the namespace.
@@ -37,18 +34,6 @@ func stateNames() []string {
 	return []string{"succeeded", "failed", "unknown", "pending"}
 }
 
-// stateOf returns the state as it is shown.
-func stateOf(row *probestate.Row) string {
-	switch {
-	case row.State != "":
-		return string(row.State)
-	case row.Problem != nil && row.Problem.Reason == diagnosis.StateNotVisible:
-		return none
-	default:
-		return pending
-	}
-}
-
 // filter returns the rows that the flags select.
 func (o *Options) filter(rows []probestate.Row) []probestate.Row {
 	return slices.DeleteFunc(rows, func(row probestate.Row) bool { return !o.selects(&row) })
@@ -58,7 +43,7 @@ func (o *Options) filter(rows []probestate.Row) []probestate.Row {
 func (o *Options) selects(row *probestate.Row) bool {
 	marker, probe := o.selected.Marker, o.selected.Probe
 	return (marker == "" || row.Marker == marker) && (probe == "" || row.Probe == probe) &&
-		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(stateOf(row))))
+		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(row.Shown())))
 }
 
 // result returns what is printed. The rows are ordered.
@@ -90,7 +75,7 @@ func cellsOf(row *probestate.Row, format func(metav1.Time) string) []any {
 		marks = append(marks, mark.String())
 	}
 	return []any{
-		row.Pod, probeid.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, stateOf(row), format(row.LastTransitionTime), message(row),
+		row.Pod, probeid.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, row.Shown(), format(row.LastTransitionTime), message(row),
 		orNone(row.Node), format(row.LastProbeTime), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
 	}
 }

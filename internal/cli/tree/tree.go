@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/probeid"
 	"github.com/seamark-dev/seamark/internal/probestate"
 	"github.com/seamark-dev/seamark/internal/text"
 )
@@ -200,7 +201,7 @@ func (o *Options) drawPod(pod Pod) *tree.Tree {
 	t := tree.Root(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  ")))
 	for i := range pod.Probes {
 		row := &pod.Probes[i]
-		line := row.Marker + "#" + row.Probe + "  " + stateOf(row)
+		line := probeid.ID{Marker: row.Marker, Probe: row.Probe}.String() + "  " + row.Shown()
 		if !row.LastTransitionTime.IsZero() {
 			line += "  " + duration.HumanDuration(o.now().Sub(row.LastTransitionTime.Time))
 		}
@@ -208,7 +209,7 @@ func (o *Options) drawPod(pod Pod) *tree.Tree {
 		if row.Problem != nil {
 			message += " (" + row.Problem.Message + ")"
 		}
-		if message = strings.Join(strings.Fields(message), " "); message != "" {
+		if message = text.Line(message); message != "" {
 			line += "  " + text.Truncate(message, maxMessage)
 		}
 		probe := tree.Root(line)
@@ -218,12 +219,4 @@ func (o *Options) drawPod(pod Pod) *tree.Tree {
 		t.Child(probe)
 	}
 	return t
-}
-
-// stateOf returns the state, or Pending if it is not known.
-func stateOf(row *probestate.Row) string {
-	if row.State == "" {
-		return "Pending"
-	}
-	return string(row.State)
 }
