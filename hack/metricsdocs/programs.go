@@ -24,7 +24,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	managermetrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
-	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 

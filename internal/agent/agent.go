@@ -26,11 +26,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/logging"
 	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
-	"github.com/seamark-dev/seamark/internal/probe/probers"
-	"github.com/seamark-dev/seamark/internal/probe/slots"
-	"github.com/seamark-dev/seamark/internal/worker"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
 // Options are the dependencies and settings of an agent. Fields are required unless their

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/worker"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
 // generation gives the stored object another generation and puts it in force.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/local/process"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
 )
 
 // execs runs commands in containers, as processes with the container's environment and

@@ -12,10 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
-	"github.com/seamark-dev/seamark/internal/probe/probers"
-	"github.com/seamark-dev/seamark/internal/probe/slots"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/podstatus"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/mark"
-	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
 // pods are the pods of the run, in the order of the manifests.

@@ -13,11 +13,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/report"
-	"github.com/seamark-dev/seamark/internal/streak"
-	"github.com/seamark-dev/seamark/internal/worker"
 )
 
 // declaredProbe is one of the kubelet's probes in the spec of a container.

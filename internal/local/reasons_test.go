@@ -7,8 +7,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/worker"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
 func TestReasonFirst(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/plan"
-	"github.com/seamark-dev/seamark/internal/probeid"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/schema"
-	"github.com/seamark-dev/seamark/internal/worker"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probing"
 )
 
 // Defaults are the values of fields that a marker leaves unset; zero means unset. The times are

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/streaming/pkg/httpstream"
 
-	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probing"
 )
 
 const (

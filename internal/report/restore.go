@@ -5,8 +5,8 @@ package report
 
 import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probeid"
-	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
 // MaxCopyBytes is the budget of Copy in encoded bytes: etcd stores it together with the plan

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
 // MaxKept is the maximum number of runs, and of transitions, that a series keeps.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/prober/results"
 	kubehttp "k8s.io/kubernetes/pkg/probe/http"
 
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/streak"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
 // These tests cover the differences in docs/judging.md: what the kubelet does, and what Seamark

@@ -18,8 +18,8 @@ import (
 	kubeexec "k8s.io/kubernetes/pkg/probe/exec"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
 )
 
 // process is a runtime that runs commands as local processes.

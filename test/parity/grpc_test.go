@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 // answers holds the response of a health service for each service name. Other services are

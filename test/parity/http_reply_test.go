@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 // ok is a plain reply with the body "ok".

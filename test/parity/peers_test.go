@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 // peer is a server on the loopback interface that records its requests.

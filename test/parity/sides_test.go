@@ -20,9 +20,9 @@ import (
 	kubehttp "k8s.io/kubernetes/pkg/probe/http"
 	kubetcp "k8s.io/kubernetes/pkg/probe/tcp"
 
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probe/probers"
-	"github.com/seamark-dev/seamark/internal/probe/slots"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
 )
 
 // ample is a timeout that only a hang reaches.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 // TestTCP connects to ports that accept connections and to ports that do not.

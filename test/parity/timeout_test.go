@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 // silence returns servers that never complete a response, by what is missing.

@@ -23,7 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/internal/probe/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
 
 func https(a *corev1.HTTPGetAction) { a.Scheme = corev1.URISchemeHTTPS }

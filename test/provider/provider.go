@@ -29,9 +29,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probe"
-	"github.com/seamark-dev/seamark/internal/probe/probers"
-	"github.com/seamark-dev/seamark/internal/probe/slots"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
 )
 
 const (

@@ -22,7 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
-	"github.com/seamark-dev/seamark/internal/probe/exec"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -30,7 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/permission"
-	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/remote"
 	"github.com/seamark-dev/seamark/internal/text/texttest"
 	"github.com/seamark-dev/seamark/internal/trial"

@@ -9,7 +9,7 @@ package agent
 import (
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/probe"
+	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/nodeload"
 )

@@ -36,7 +36,7 @@ func benchmarks() []benchmark {
 		{"check a marker with 100 rivals", markers, "BenchmarkCheck/100_rivals", alone, check},
 		{"check a marker with 1,000 rivals", markers, "BenchmarkCheck/1000_rivals", alone, check},
 		{"check all markers of a namespace with 1,000 rivals", markers, "BenchmarkCheck/all_of_1000", alone, check},
-		{"schedule and evaluate a probe", "./internal/worker", "BenchmarkWorker", "x_of_plain_loop", "a loop that runs the same probes"},
+		{"schedule and evaluate a probe", "./internal/probing/worker", "BenchmarkWorker", "x_of_plain_loop", "a loop that runs the same probes"},
 	}
 }
 

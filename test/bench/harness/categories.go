@@ -43,9 +43,9 @@ func categoriesOf(program string) []Category {
 	default:
 		parts = [][2]string{
 			{"garbage collection", collector},
-			{"probes over HTTP", `seamark/internal/probe/http`},
-			{"probes over TCP", `seamark/internal/probe/tcp`},
-			{"probes with exec", `seamark/internal/probe/exec`},
+			{"probes over HTTP", `seamark/internal/probing/http`},
+			{"probes over TCP", `seamark/internal/probing/tcp`},
+			{"probes with exec", `seamark/internal/probing/exec`},
 			{"scheduling of probes", `seamark/internal/(worker|streak)\b`},
 			{"write reports", `seamark/internal/(report|agent)\b.*[rR]eport|client-go/rest\.\(\*Request\)`},
 			{"container runtime", `seamark/internal/agent/cri|google\.golang\.org/grpc`},

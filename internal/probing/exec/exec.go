@@ -1,0 +1,181 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exec runs exec probes through the container runtime, a bounded number at a
+// time, which namespaces and pods share fairly. It evaluates results as the kubelet does.
+//
+// A runtime may never end a run, for example because a process that the command started
+// keeps its output open. Such a run gives its slot back after the timeout, and the command
+// does not run again until the runtime has ended the run, or after a long delay.
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
+)
+
+// overrun is how long the runtime may take beyond the timeout to end a command and return.
+// If it takes longer, the probe counts as timed out and does not block the worker.
+const overrun = time.Second
+
+// Runner runs a command in a container.
+type Runner interface {
+	// ExecSync runs the command and returns its output and exit code. If the command
+	// exceeds the timeout, the error wraps context.DeadlineExceeded. Any other error leaves
+	// the result unknown. ExecSync returns when the runtime has ended the run, however long
+	// that takes, or when ctx ends.
+	ExecSync(ctx context.Context, containerID string, command []string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
+}
+
+// Observer receives what happens to runs. It is called from many goroutines at once.
+type Observer interface {
+	// Waited receives the time that a run spent in the queue.
+	Waited(d time.Duration)
+	// Unended receives a run that the runtime had not ended when it was given up.
+	Unended()
+}
+
+// Prober runs commands in containers. It has a fixed number of slots; commands that find
+// no free slot wait.
+type Prober struct {
+	runner   Runner
+	observer Observer
+	gate     *slots.Gate
+	unended  unended
+	// closed is closed when the prober is.
+	closed chan struct{}
+	close  sync.Once
+}
+
+var _ probe.Prober = (*Prober)(nil)
+
+// New returns a prober that runs at most concurrency commands at a time, at least one. The
+// observer may be nil. The caller must close the prober.
+func New(runner Runner, concurrency int, observer Observer) *Prober {
+	var waited func(time.Duration)
+	if observer != nil {
+		waited = observer.Waited
+	}
+	return &Prober{
+		runner:   runner,
+		observer: observer,
+		gate:     slots.New(concurrency, waited),
+		unended:  unended{by: map[runID]*backlog{}},
+		closed:   make(chan struct{}),
+	}
+}
+
+// Close cancels all runs, including those that were given up.
+func (p *Prober) Close() { p.close.Do(func() { close(p.closed) }) }
+
+// Queued returns how many probes are waiting for a free slot.
+func (p *Prober) Queued() int { return p.gate.Queued() }
+
+// Unended returns how many runs were given up and have not been ended by the runtime.
+func (p *Prober) Unended() int { return p.unended.count() }
+
+// Probe waits for a free slot, which does not count against the timeout, and runs the
+// command once. Exit code 0 is success. The message is the command's output, stdout before
+// stderr, for any exit code. A timeout is a failure. If the runtime cannot run the command
+// at all, the result is unknown and Probe returns an error, as the kubelet does: because
+// the container is stopping, the connection is lost or the program does not exist.
+//
+// While the runtime has not ended the last run of the command, Probe does not run it again:
+// the outcome is another timeout with NotEnded set.
+func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+	id := idOf(target)
+	if p.unended.blocked(time.Now(), id) {
+		outcome := timedOut(target, nil, nil)
+		outcome.NotEnded = true
+		return outcome, nil
+	}
+	release, err := p.gate.Acquire(ctx, target.Owner)
+	if err != nil {
+		return probe.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
+	}
+	defer release()
+	if target.Started != nil {
+		target.Started()
+	}
+	return p.run(ctx, id, target)
+}
+
+// result is what ExecSync returned.
+type result struct {
+	stdout, stderr []byte
+	exitCode       int32
+	err            error
+}
+
+// run runs the command, and gives the run up if the runtime does not end it.
+func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.Outcome, error) {
+	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	results := make(chan result, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer cancel()
+		defer close(ended)
+		var r result
+		r.stdout, r.stderr, r.exitCode, r.err = p.runner.ExecSync(callCtx, target.ContainerID, target.Exec.Command, target.Timeout)
+		results <- r
+	}()
+	limit := time.NewTimer(target.Timeout + overrun)
+	defer limit.Stop()
+	select {
+	case r := <-results:
+		return r.outcome(target)
+	case <-ctx.Done():
+		cancel()
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
+	case <-p.closed:
+		cancel()
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: prober is closed", target.ContainerID)
+	case <-limit.C:
+	}
+	over := p.unended.add(time.Now(), id)
+	go func() {
+		select {
+		case <-ended:
+		case <-p.closed:
+			cancel()
+			<-ended
+		}
+		over()
+	}()
+	if p.observer != nil {
+		p.observer.Unended()
+	}
+	return timedOut(target, nil, nil), nil
+}
+
+// outcome evaluates a run that has ended.
+func (r result) outcome(target probe.Target) (probe.Outcome, error) {
+	switch {
+	case errors.Is(r.err, context.DeadlineExceeded):
+		return timedOut(target, r.stdout, r.stderr), nil
+	case r.err != nil:
+		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, r.err)
+	}
+	return evaluate(r.stdout, r.stderr, r.exitCode), nil
+}
+
+// timedOut returns the outcome of a run that exceeded its timeout.
+func timedOut(target probe.Target, stdout, stderr []byte) probe.Outcome {
+	reason := fmt.Appendf(nil, "timed out after %s", target.Timeout)
+	return probe.Outcome{TimedOut: true, Message: probe.Message(reason, stdout, stderr)}
+}
+
+// evaluate returns the outcome of a command that has exited.
+func evaluate(stdout, stderr []byte, exitCode int32) probe.Outcome {
+	message := probe.Message(stdout, stderr)
+	if exitCode != 0 && message == "" {
+		message = fmt.Sprintf("exited with code %d", exitCode)
+	}
+	return probe.Outcome{Success: exitCode == 0, Message: message}
+}

@@ -1,0 +1,243 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exec_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runner implements ExecSync with a function.
+type runner func(ctx context.Context, containerID string, timeout time.Duration) (stdout, stderr []byte, exitCode int32, err error)
+
+func (r runner) ExecSync(ctx context.Context, containerID string, _ []string, timeout time.Duration) ([]byte, []byte, int32, error) {
+	return r(ctx, containerID, timeout)
+}
+
+func target(containerID string) probe.Target {
+	return probe.Target{
+		Handler: probe.HandlerExec, Timeout: time.Second, ContainerID: containerID,
+		Exec: &probe.Exec{Command: []string{"/idle"}},
+	}
+}
+
+// open returns a prober that is closed when the test ends.
+func open(t *testing.T, runner exec.Runner, concurrency int, observer exec.Observer) *exec.Prober {
+	prober := exec.New(runner, concurrency, observer)
+	t.Cleanup(prober.Close)
+	return prober
+}
+
+// result returns a runner that returns immediately.
+func result(stdout, stderr string, exitCode int32, err error) runner {
+	return func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
+		return []byte(stdout), []byte(stderr), exitCode, err
+	}
+}
+
+func TestProbeEvaluatesResult(t *testing.T) {
+	timedOut := fmt.Errorf("exec: %w", context.DeadlineExceeded)
+	cases := map[string]struct {
+		runner runner
+		want   probe.Outcome
+	}{
+		"success":                {runner: result("idle\n", "", 0, nil), want: probe.Outcome{Success: true, Message: "idle"}},
+		"success without output": {runner: result("", "", 0, nil), want: probe.Outcome{Success: true}},
+		"success keeps stderr":   {runner: result("idle\n", "warn\n", 0, nil), want: probe.Outcome{Success: true, Message: "idle\nwarn"}},
+		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probe.Outcome{Message: "busy\n2 players"}},
+		"failure without output": {runner: result("", "\n", 137, nil), want: probe.Outcome{Message: "exited with code 137"}},
+		"negative exit code":     {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
+		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}},
+		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s\nhalf\nway"}},
+		"100 KiB of invalid UTF-8": {
+			runner: result(strings.Repeat("\xff", 100<<10), "boom", 1, nil),
+			want:   probe.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := open(t, tc.runner, 1, nil).Probe(t.Context(), target("c1"))
+			if err != nil {
+				t.Fatalf("Probe: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Probe() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProbePassesTheTarget(t *testing.T) {
+	var gotID string
+	var gotTimeout time.Duration
+	run := func(_ context.Context, id string, timeout time.Duration) ([]byte, []byte, int32, error) {
+		gotID, gotTimeout = id, timeout
+		return nil, nil, 0, nil
+	}
+	if _, err := open(t, runner(run), 1, nil).Probe(t.Context(), target("c1")); err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	if gotID != "c1" || gotTimeout != time.Second {
+		t.Errorf("ran in %q with timeout %s, want c1 and 1s", gotID, gotTimeout)
+	}
+}
+
+func TestProbeCannotTell(t *testing.T) {
+	lost := errors.New("connection lost")
+	if got, err := open(t, result("", "", 0, lost), 1, nil).Probe(t.Context(), target("c1")); !errors.Is(err, lost) {
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, lost)
+	}
+}
+
+func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		prober := open(t, hang(), 1, nil)
+		got, err := prober.Probe(t.Context(), target("c1"))
+		if err != nil {
+			t.Fatalf("Probe: %v", err)
+		}
+		if diff := cmp.Diff(probe.Outcome{TimedOut: true, Message: "timed out after 1s"}, got); diff != "" {
+			t.Errorf("Probe() (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("probe took %s, want 2s", took)
+		}
+	})
+}
+
+// hang returns a runner that returns when its context ends.
+func hang() runner {
+	return func(ctx context.Context, _ string, _ time.Duration) ([]byte, []byte, int32, error) {
+		<-ctx.Done()
+		return nil, nil, 0, ctx.Err()
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	stopping := errors.New("agent stops")
+	for name, slots := range map[string]int{"running": 4, "waiting": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				prober := open(t, hang(), slots, nil)
+				errs := make(chan error, 2)
+				for i := range 2 {
+					go func() {
+						_, err := prober.Probe(ctx, owned("games", fmt.Sprint("pod", i), "probe"))
+						errs <- err
+					}()
+				}
+				synctest.Wait()
+				cancel(stopping)
+				for range 2 {
+					if err := <-errs; !errors.Is(err, stopping) {
+						t.Errorf("error = %v, want %v", err, stopping)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestProbesRunInOrderOfArrival starts more probes than there are slots. The time in the
+// queue is not part of the timeout.
+func TestProbesRunInOrderOfArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const probes, slots, each = 7, 3, 900 * time.Millisecond
+		const atOnce = 2 // the share of one namespace
+		log := queueLog{start: time.Now(), began: map[string]time.Duration{}}
+		run := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
+			log.enter(id)
+			defer log.leave()
+			select {
+			case <-ctx.Done():
+				return nil, nil, 0, ctx.Err()
+			case <-time.After(each):
+				return nil, nil, 0, nil
+			}
+		}
+		prober := open(t, runner(run), slots, &log)
+		outcomes := make(chan probe.Outcome, probes)
+		want := map[string]time.Duration{}
+		for i := range probes {
+			id := fmt.Sprint("c", i)
+			want[id] = time.Duration(i/atOnce) * each
+			go func() {
+				run := target(id)
+				run.Owner.Pod = id
+				got, err := prober.Probe(t.Context(), run)
+				if err != nil {
+					t.Errorf("Probe of %s: %v", id, err)
+				}
+				outcomes <- got
+			}()
+			synctest.Wait()
+		}
+		if got := prober.Queued(); got != probes-atOnce {
+			t.Errorf("Queued() = %d, want %d", got, probes-atOnce)
+		}
+		for range probes {
+			if got := <-outcomes; !got.Success {
+				t.Errorf("outcome = %+v, want success", got)
+			}
+		}
+		slices.Sort(log.waits)
+		if diff := cmp.Diff([]time.Duration{0, 0, each, each, 2 * each, 2 * each, 3 * each}, log.waits); diff != "" {
+			t.Errorf("waits (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want, log.began); diff != "" {
+			t.Errorf("start times (-want +got):\n%s", diff)
+		}
+		if log.most != atOnce || prober.Queued() != 0 {
+			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), atOnce)
+		}
+	})
+}
+
+// queueLog records when commands run and how long they wait.
+type queueLog struct {
+	start         time.Time
+	mu            sync.Mutex
+	began         map[string]time.Duration
+	waits         []time.Duration
+	running, most int
+}
+
+func (l *queueLog) enter(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began[id] = time.Since(l.start)
+	l.running++
+	l.most = max(l.most, l.running)
+}
+
+func (l *queueLog) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+}
+
+func (l *queueLog) Unended() {}
+
+func (l *queueLog) Waited(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = append(l.waits, d)
+}

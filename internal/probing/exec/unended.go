@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exec
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+)
+
+const (
+	// firstRetry is how long a command is not run again while the runtime has not ended its
+	// last run. The delay doubles with each further run that the runtime does not end.
+	firstRetry = 5 * time.Minute
+	// maxRetry is the longest delay.
+	maxRetry = 24 * time.Hour
+)
+
+// runID identifies the runs of one command. An edited command, or a new container, does not
+// wait for the runs of the previous one.
+type runID struct {
+	owner              probe.Owner
+	container, command string
+}
+
+func idOf(target probe.Target) runID {
+	return runID{owner: target.Owner, container: target.ContainerID, command: strings.Join(target.Exec.Command, "\x00")}
+}
+
+// unended tracks the runs that the runtime had not ended when they were given up, so that
+// such runs do not accumulate. It is safe for concurrent use.
+type unended struct {
+	mu   sync.Mutex
+	open int
+	by   map[runID]*backlog
+}
+
+// backlog are the unended runs of one command.
+type backlog struct {
+	// open is how many runs the runtime has not ended.
+	open int
+	// newest is the number of the run that was given up last; newestOpen reports whether the
+	// runtime has not ended it.
+	newest     int
+	newestOpen bool
+	// retryAt is when the command may run again although its newest run has not ended.
+	retryAt time.Time
+}
+
+// blocked reports whether a command must not run at now.
+func (u *unended) blocked(now time.Time, id runID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	b := u.by[id]
+	return b != nil && b.newestOpen && now.Before(b.retryAt)
+}
+
+// add records a run that is given up at now. The caller calls ended when the runtime has
+// ended the run.
+func (u *unended) add(now time.Time, id runID) (ended func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	b := u.by[id]
+	if b == nil {
+		b = &backlog{}
+		u.by[id] = b
+	}
+	u.open++
+	b.open++
+	b.newest++
+	b.newestOpen = true
+	b.retryAt = now.Add(retryDelay(b.newest))
+	number := b.newest
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.open--
+		b.open--
+		b.newestOpen = b.newestOpen && number != b.newest
+		if b.open == 0 {
+			delete(u.by, id)
+		}
+	}
+}
+
+// retryDelay returns the delay after the nth unended run in a row.
+func retryDelay(n int) time.Duration {
+	delay := firstRetry
+	for ; n > 1 && delay < maxRetry; n-- {
+		delay *= 2
+	}
+	return min(delay, maxRetry)
+}
+
+// count returns how many runs the runtime has not ended.
+func (u *unended) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.open
+}

@@ -1,0 +1,197 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exec_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
+)
+
+// owned returns the target of a probe of a pod, in the pod's container.
+func owned(namespace, pod, name string) probe.Target {
+	t := target("container-of-" + pod)
+	t.Owner = probe.Owner{Namespace: namespace, Pod: pod, Probe: name}
+	return t
+}
+
+// stuck is a runtime that does not end runs until the test allows it, whatever their
+// timeout. It ignores the end of the context, as containerd does while a process keeps the
+// output of the command open.
+type stuck struct {
+	prober *exec.Prober
+	start  time.Time
+	// began are the times at which runs began, and end lets one end.
+	began   []time.Duration
+	end     chan struct{}
+	unended int
+}
+
+func (s *stuck) ExecSync(context.Context, string, []string, time.Duration) ([]byte, []byte, int32, error) {
+	s.began = append(s.began, time.Since(s.start))
+	<-s.end
+	return nil, nil, 0, errors.New("the process was killed")
+}
+
+func (s *stuck) Waited(time.Duration) {}
+func (s *stuck) Unended()             { s.unended++ }
+
+// periods runs a probe every two seconds.
+func (s *stuck) periods(t *testing.T, target probe.Target, d time.Duration) (outcomes []probe.Outcome) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		next := time.Now().Add(2 * time.Second)
+		outcome, err := s.prober.Probe(t.Context(), target)
+		if err != nil {
+			t.Fatalf("Probe: %v", err)
+		}
+		outcomes = append(outcomes, outcome)
+		<-time.After(time.Until(next))
+		synctest.Wait()
+	}
+	return outcomes
+}
+
+func newStuck(t *testing.T) *stuck {
+	s := &stuck{start: time.Now(), end: make(chan struct{})}
+	s.prober = open(t, s, 16, s)
+	return s
+}
+
+// TestUnendedRunsDoNotAccumulate lets a probe run every two seconds for ten minutes. Each
+// period is a timeout, as for the kubelet, but only two runs are started.
+func TestUnendedRunsDoNotAccumulate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStuck(t)
+		outcomes := s.periods(t, owned("games", "a", "idle"), 10*time.Minute)
+		if diff := cmp.Diff([]time.Duration{0, 302 * time.Second}, s.began); diff != "" {
+			t.Errorf("times at which runs began (-want +got):\n%s", diff)
+		}
+		for i, got := range outcomes {
+			want := probe.Outcome{TimedOut: true, NotEnded: i != 0 && i != 151, Message: "timed out after 1s"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("outcome %d (-want +got):\n%s", i, diff)
+			}
+		}
+		if s.unended != 2 || s.prober.Unended() != 2 {
+			t.Errorf("%d unended runs counted and %d now, want 2 and 2", s.unended, s.prober.Unended())
+		}
+		if got := s.prober.Queued(); got != 0 {
+			t.Errorf("%d runs wait for a slot, want none", got)
+		}
+		close(s.end)
+		synctest.Wait()
+		if got := s.prober.Unended(); got != 0 {
+			t.Errorf("%d unended runs after they have ended, want none", got)
+		}
+	})
+}
+
+func TestUnendedRunBlocksOnlyItsCommand(t *testing.T) {
+	edited := owned("games", "a", "idle")
+	edited.Exec = &probe.Exec{Command: []string{"/idle", "-v"}}
+	restarted := owned("games", "a", "idle")
+	restarted.ContainerID = "container2-of-a"
+	cases := map[string]struct {
+		target probe.Target
+		want   int
+	}{
+		"same command":  {owned("games", "a", "idle"), 1},
+		"edited":        {edited, 2},
+		"new container": {restarted, 2},
+		"other probe":   {owned("games", "a", "role"), 2},
+		"other pod":     {owned("games", "b", "idle"), 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStuck(t)
+				s.periods(t, owned("games", "a", "idle"), time.Second)
+				s.periods(t, tc.target, time.Second)
+				if len(s.began) != tc.want {
+					t.Errorf("%d runs began, want %d", len(s.began), tc.want)
+				}
+				close(s.end)
+			})
+		})
+	}
+}
+
+func TestProbeRunsAgainWhenTheRuntimeHasEndedTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStuck(t)
+		s.periods(t, owned("games", "a", "idle"), 20*time.Second)
+		s.end <- struct{}{}
+		synctest.Wait()
+		s.periods(t, owned("games", "a", "idle"), 2*time.Second)
+		if diff := cmp.Diff([]time.Duration{0, 20 * time.Second}, s.began); diff != "" {
+			t.Errorf("times at which runs began (-want +got):\n%s", diff)
+		}
+		close(s.end)
+	})
+}
+
+// TestRetriesOfUnendedRunsBackOff shows that a runtime that never ends a run gets ever fewer
+// of them.
+func TestRetriesOfUnendedRunsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStuck(t)
+		s.periods(t, owned("games", "a", "idle"), 3*time.Hour)
+		var minutes []int
+		for _, began := range s.began {
+			minutes = append(minutes, int(began.Minutes()))
+		}
+		if diff := cmp.Diff([]int{0, 5, 15, 35, 75, 155}, minutes); diff != "" {
+			t.Errorf("minutes at which runs began (-want +got):\n%s", diff)
+		}
+		close(s.end)
+	})
+}
+
+// TestSlowProbesOfOnePodLeaveSlotsToOthers starts sixteen probes of a pod that run for ten
+// minutes. A probe of every other pod and namespace starts at once.
+func TestSlowProbesOfOnePodLeaveSlotsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
+			if id == "container-of-slow" {
+				<-ctx.Done()
+			}
+			return nil, nil, 0, ctx.Err()
+		}
+		log := &queueLog{began: map[string]time.Duration{}}
+		prober := open(t, runner(slow), 16, log)
+		for i := range 16 {
+			run := owned("games", "slow", fmt.Sprint(i))
+			run.Timeout = 10 * time.Minute
+			go func() {
+				if _, err := prober.Probe(t.Context(), run); err == nil {
+					t.Error("a probe of the pod has a result, want none before the test ends")
+				}
+			}()
+		}
+		synctest.Wait()
+		if got := prober.Queued(); got != 12 {
+			t.Errorf("%d probes of the pod wait, want 12", got)
+		}
+		for _, other := range []probe.Target{owned("games", "b", "idle"), owned("web", "a", "idle")} {
+			if _, err := prober.Probe(t.Context(), other); err != nil {
+				t.Errorf("Probe: %v", err)
+			}
+		}
+		for _, wait := range log.waits {
+			if wait != 0 {
+				t.Errorf("a probe waited for %s, want none to wait", wait)
+			}
+		}
+		prober.Close()
+	})
+}

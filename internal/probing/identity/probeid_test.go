@@ -1,0 +1,117 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probeid_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+func TestSamePlan(t *testing.T) {
+	cases := map[string]struct {
+		a, b string
+		want bool
+	}{
+		"equal":         {"1", "1", true},
+		"different":     {"1", "2", false},
+		"older agent":   {"1", "", true},
+		"older manager": {"", "1", true},
+		"both older":    {"", "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := probeid.SamePlan(tc.a, tc.b); got != tc.want {
+				t.Errorf("SamePlan(%q, %q) = %t, want %t", tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	cases := map[string]struct {
+		in      string
+		want    probeid.ID
+		wantErr bool
+	}{
+		"two names":      {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"dotted marker":  {in: "my.web#idle", want: probeid.ID{Marker: "my.web", Probe: "idle"}},
+		"no separator":   {in: "idle", wantErr: true},
+		"no marker":      {in: "#idle", wantErr: true},
+		"no probe":       {in: "web#", wantErr: true},
+		"two separators": {in: "web#idle#2", wantErr: true},
+		"empty":          {in: "", wantErr: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := probeid.Parse(tc.in)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("Parse(%q): error = %v, want error: %t", tc.in, err, tc.wantErr)
+			}
+			if got != tc.want {
+				t.Errorf("Parse(%q) = %v, want %v", tc.in, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParseSelection(t *testing.T) {
+	const invalid = `%q is invalid: must be MARKER or MARKER#PROBE`
+	cases := map[string]struct {
+		in   string
+		want probeid.ID
+		err  string
+	}{
+		"all":                  {in: ""},
+		"marker":               {in: "my.web", want: probeid.ID{Marker: "my.web"}},
+		"probe":                {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"slash":                {in: "web/idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
+		"probe with a slash":   {in: "web#a/b", want: probeid.ID{Marker: "web", Probe: "a/b"}},
+		"no probe":             {in: "web#", err: invalid},
+		"no probe after slash": {in: "web/", err: invalid},
+		"no marker":            {in: "#idle", err: invalid},
+		"two separators":       {in: "web#idle#2", err: invalid},
+		"two slashes":          {in: "web/idle/2", err: invalid},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := probeid.ParseSelection(tc.in)
+			if err != nil && err.Error() != fmt.Sprintf(tc.err, tc.in) || err == nil && tc.err != "" {
+				t.Errorf("ParseSelection(%q): error = %v, want %q", tc.in, err, tc.err)
+			}
+			if got != tc.want {
+				t.Errorf("ParseSelection(%q) = %+v, want %+v", tc.in, got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"web#idle", "web", "#", "a#b#c", "a#"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := probeid.Parse(s)
+		if err == nil && id.String() != s {
+			t.Errorf("Parse(%q).String() = %q", s, id.String())
+		}
+	})
+}
+
+// FuzzString checks that Parse accepts the wire form of valid names and rejects all others.
+func FuzzString(f *testing.F) {
+	for _, seed := range [][2]string{{"web", "idle"}, {"my.web", "idle"}, {"", "a"}, {"a", ""}, {"a#b", "c"}, {"a", "b#c"}, {"#", "#"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, marker, probe string) {
+		id := probeid.ID{Marker: marker, Probe: probe}
+		valid := marker != "" && probe != "" && !strings.Contains(marker+probe, "#")
+		got, err := probeid.Parse(id.String())
+		if (err == nil) != valid || valid && got != id {
+			t.Errorf("Parse(%q) = %+v, %v, want %+v, valid: %t", id.String(), got, err, id, valid)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tcp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/internal/probing/tcp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func target(address string, timeout time.Duration) probe.Target {
+	return probe.Target{Handler: probe.HandlerTCP, Timeout: timeout, TCP: &probe.TCP{Address: address}}
+}
+
+func TestProbe(t *testing.T) {
+	cases := map[string]struct {
+		address string
+		timeout time.Duration
+		want    bool
+		text    string
+	}{
+		"accepted":            {address: probetest.Listen(t, "127.0.0.1:0").Addr().String(), timeout: time.Second, want: true},
+		"accepted and closed": {address: probetest.Serve(t, func(net.Conn) {}), timeout: time.Second, want: true},
+		"refused":             {address: probetest.Refusing(t), timeout: time.Second, text: "connection refused"},
+		"no response":         {address: probetest.Unresponsive(t), timeout: 50 * time.Millisecond, text: "i/o timeout"},
+		"port 0":              {address: "127.0.0.1:0", timeout: time.Second, text: "connection refused"},
+	}
+	if listener := probetest.IPv6(t); listener != nil {
+		tc := cases["accepted"]
+		tc.address = listener.Addr().String()
+		cases["accepted on IPv6"] = tc
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := tcp.New().Probe(t.Context(), target(tc.address, tc.timeout))
+			if err != nil {
+				t.Fatalf("Probe: %v", err)
+			}
+			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
+				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
+			}
+			if want := tc.timeout < time.Second; got.TimedOut != want {
+				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
+			}
+			if tc.want && got.Message != "" {
+				t.Errorf("Message = %q, want none", got.Message)
+			}
+		})
+	}
+}
+
+func TestProbeClosesConnectionWithoutReset(t *testing.T) {
+	ends := make(chan error, 1)
+	address := probetest.Serve(t, func(conn net.Conn) {
+		_, err := io.ReadAll(conn)
+		ends <- err
+	})
+	got, err := tcp.New().Probe(t.Context(), target(address, time.Second))
+	if err != nil {
+		t.Fatalf("Probe: %v", err)
+	}
+	if diff := cmp.Diff(probe.Outcome{Success: true}, got); diff != "" {
+		t.Errorf("Probe() (-want +got):\n%s", diff)
+	}
+	if err := <-ends; err != nil {
+		t.Errorf("server read error = %v, want end of stream", err)
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	stopping := errors.New("agent stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopping)
+	if got, err := tcp.New().Probe(ctx, target(probetest.Unresponsive(t), time.Minute)); !errors.Is(err, stopping) {
+		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
+	}
+}

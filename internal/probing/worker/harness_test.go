@@ -1,0 +1,218 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// prober records its runs. Function result returns the duration and result of the nth run.
+type prober struct {
+	start time.Time
+
+	mu       sync.Mutex
+	result   func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
+	runs     map[string][]string
+	inFlight map[string]int
+	most     map[string]int
+}
+
+func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+	name := target.Exec.Command[0]
+	p.mu.Lock()
+	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
+	p.inFlight[name]++
+	p.most[name] = max(p.most[name], p.inFlight[name])
+	took, outcome, err := p.result(target, len(p.runs[name]))
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.inFlight[name]--
+		p.mu.Unlock()
+	}()
+	select {
+	case <-time.After(took):
+		return outcome, err
+	case <-ctx.Done():
+		return probe.Outcome{}, ctx.Err()
+	}
+}
+
+// bench is a worker in a synctest bubble.
+type bench struct {
+	*worker.Worker
+	*prober
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	changes  []string
+	observed int
+	// problems are the changes of problems, troubled the present ones by probe.
+	problems []string
+	troubled map[string]v1alpha1.ProbeErrorReason
+	// state is the newest state of any probe.
+	state streak.State
+}
+
+// ProbeChanged records transitions: time, name and states.
+func (b *bench) ProbeChanged(change worker.Change) {
+	key, state, transition := change.Key, change.State, change.Transition
+	if change.Pod != podName() {
+		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
+	}
+	b.problem(change)
+	b.state = state
+	if transition == nil {
+		return
+	}
+	if state.State != transition.To {
+		b.t.Errorf("transition to %q, but the state is %q", transition.To, state.State)
+	}
+	b.changes = append(b.changes, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
+}
+
+func (b *bench) ProbeGone(key probeid.Key) {
+	b.changes = append(b.changes, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
+}
+
+// observe counts the observed runs.
+func (b *bench) observe(run worker.Run) {
+	if run.Pod != podName() {
+		b.t.Errorf("run of pod %s, want %s", run.Pod, podName())
+	}
+	b.observed++
+}
+
+// newBench starts a worker without phases. By default, its probes succeed immediately.
+func newBench(t *testing.T) *bench {
+	return newBenchWith(t, func(p *prober) probe.Prober { return p })
+}
+
+// newBenchWith starts a worker with a wrapped prober.
+func newBenchWith(t *testing.T, wrap func(*prober) probe.Prober) *bench {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &bench{t: t, troubled: map[string]v1alpha1.ProbeErrorReason{}, cancel: cancel, done: make(chan struct{}), prober: &prober{
+		start:    time.Now(),
+		runs:     map[string][]string{},
+		inFlight: map[string]int{},
+		most:     map[string]int{},
+		result: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+			return 0, probe.Outcome{Success: true}, nil
+		},
+	}}
+	b.Worker = worker.New(worker.Options{
+		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Now: time.Now,
+	})
+	go func() {
+		defer close(b.done)
+		b.Run(ctx)
+	}()
+	return b
+}
+
+// check compares the runs of each command and the transitions.
+func (b *bench) check(runs map[string][]string, changes []string) {
+	b.t.Helper()
+	if diff := cmp.Diff(runs, b.runs, cmpopts.EquateEmpty()); diff != "" {
+		b.t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(changes, b.changes, cmpopts.EquateEmpty()); diff != "" {
+		b.t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// stop stops the worker and returns how long that took.
+func (b *bench) stop() time.Duration {
+	start := time.Now()
+	b.cancel()
+	<-b.done
+	return time.Since(start)
+}
+
+// plan sets the plan and waits until it is in force.
+func (b *bench) plan(probes ...worker.Task) {
+	inForce := make(chan struct{})
+	b.SetPlan(probes, func() { close(inForce) })
+	<-inForce
+}
+
+// pass advances the time.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func podName() types.NamespacedName { return types.NamespacedName{Namespace: "games", Name: "pod"} }
+
+func container() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "uid", Name: "main"} }
+
+// planned returns the task of a probe that is named after its command. Its period is ten
+// seconds.
+func planned(name string, edits ...func(*worker.Task)) worker.Task {
+	p := worker.Task{
+		Pod:     podName(),
+		Key:     probeid.Key{ContainerKey: container(), ID: probeid.ID{Marker: "m", Probe: name}},
+		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
+		Target:  probe.Target{Handler: probe.HandlerExec, Timeout: time.Second, Exec: &probe.Exec{Command: []string{name}}},
+	}
+	for _, edit := range edits {
+		edit(&p)
+	}
+	return p
+}
+
+// containerRuns starts a run of the container.
+func (b *bench) containerRuns(id string) {
+	b.ContainerChanged(container(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
+	b.ContainersSynced()
+	synctest.Wait()
+}
+
+func period(d time.Duration) func(*worker.Task) {
+	return func(p *worker.Task) { p.Policy.Period = d }
+}
+
+func timeout(d time.Duration) func(*worker.Task) {
+	return func(p *worker.Task) { p.Target.Timeout = d }
+}
+
+func command(name string) func(*worker.Task) {
+	return func(p *worker.Task) {
+		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}
+		p.Target.Exec = &probe.Exec{Command: []string{name}}
+	}
+}
+
+func restored(state v1alpha1.ProbeState) func(*worker.Task) {
+	return func(p *worker.Task) {
+		p.Restored = streak.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
+	}
+}
+
+func slow(d time.Duration) func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+	return func(probe.Target, int) (time.Duration, probe.Outcome, error) {
+		return d, probe.Outcome{Success: true}, nil
+	}
+}

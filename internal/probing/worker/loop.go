@@ -1,0 +1,318 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+)
+
+// loop is the state that the worker's goroutine owns.
+type loop struct {
+	options Options
+	// origin is when the worker was created. All phases refer to it.
+	origin time.Time
+	post   func(job func(now time.Time))
+
+	// synced reports whether all containers are known.
+	synced     bool
+	entries    map[probeid.Key]*entry
+	members    map[probeid.ContainerKey]map[probeid.Key]*entry
+	containers map[probeid.ContainerKey]streak.ContainerRun
+	// unknown contains the containers that the runtime cannot describe.
+	unknown  map[probeid.ContainerKey]bool
+	inFlight map[probeid.Key]*flight
+	queue    queue
+}
+
+// entry is one probe of the plan.
+type entry struct {
+	task      Task
+	evaluator *streak.Evaluator
+	// due and index are the entry's position in the queue. The index is -1 if it is not
+	// in the queue.
+	due   time.Time
+	index int
+}
+
+// flight is one run of a probe.
+type flight struct {
+	cancel context.CancelFunc
+	// stale is set if the result no longer applies.
+	stale bool
+	// began is when the run was due. started is set when it has a slot, by the goroutine of the
+	// run, and late if it had none for lateAfter periods.
+	began   time.Time
+	started atomic.Bool
+	late    bool
+}
+
+func (l *loop) setPlan(now time.Time, tasks []Task) {
+	removed := l.removeUnplanned(tasks)
+	added := make(map[probeid.Key]bool, len(tasks))
+	for i := range tasks {
+		task := &tasks[i]
+		if added[task.Key] {
+			continue
+		}
+		added[task.Key] = true
+		if e, found := l.entries[task.Key]; found {
+			l.edit(now, e, task)
+			continue
+		}
+		l.add(now, task, removed)
+	}
+}
+
+// inPod identifies a probe in a pod, whatever its container.
+type inPod struct {
+	pod types.UID
+	id  probeid.ID
+}
+
+func inPodOf(key probeid.Key) inPod { return inPod{pod: key.PodUID, id: key.ID} }
+
+// removeUnplanned removes the probes that the tasks lack, and those of an earlier marker with
+// the same name, and returns them.
+func (l *loop) removeUnplanned(tasks []Task) map[inPod]*entry {
+	plans := make(map[probeid.Key]string, len(tasks))
+	for i := range tasks {
+		plans[tasks[i].Key] = tasks[i].Plan
+	}
+	removed := map[inPod]*entry{}
+	for key, e := range l.entries {
+		if plan, wanted := plans[key]; !wanted || !probeid.SamePlan(e.task.Plan, plan) {
+			l.remove(key, e)
+			removed[inPodOf(key)] = e
+		}
+	}
+	return removed
+}
+
+// add adds a probe to the plan. A probe that the plan moves to another container keeps its
+// state.
+func (l *loop) add(now time.Time, task *Task, removed map[inPod]*entry) {
+	var phase streak.Phase
+	if l.options.Phase != nil {
+		phase = streak.Phase{Origin: l.origin, Offset: l.options.Phase(task.Key)}
+	}
+	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, phase, task.Restored), index: -1}
+	if old, found := removed[inPodOf(task.Key)]; found && probeid.SamePlan(old.task.Plan, task.Plan) {
+		e.evaluator.Move(old.evaluator.State())
+	}
+	l.entries[task.Key] = e
+	if l.members[task.Key.ContainerKey] == nil {
+		l.members[task.Key.ContainerKey] = map[probeid.Key]*entry{}
+	}
+	l.members[task.Key.ContainerKey][task.Key] = e
+	l.announce(e, nil)
+	if l.synced {
+		l.resolve(now, e)
+	}
+}
+
+// edit applies the changes of one probe.
+func (l *loop) edit(now time.Time, e *entry, task *Task) {
+	// A command does not use the address of the pod.
+	moved := e.task.PodIP != task.PodIP && task.Handler.Exec == nil
+	handler := !equality.Semantic.DeepEqual(e.task.Handler, task.Handler)
+	timed := e.task.Target.Timeout != task.Target.Timeout
+	published := e.task.Target.HTTP != nil && task.Target.HTTP != nil &&
+		e.task.Target.HTTP.PublishBody != task.Target.HTTP.PublishBody
+	edited := handler || moved || timed || published || e.task.Policy != task.Policy
+	e.task = *task
+	if !edited {
+		return
+	}
+	if handler || moved || timed || published {
+		l.discard(task.Key)
+	}
+	e.evaluator.Edited(now, task.Policy)
+	l.enqueue(e)
+}
+
+func (l *loop) remove(key probeid.Key, e *entry) {
+	l.queue.remove(e)
+	l.discard(key)
+	delete(l.entries, key)
+	delete(l.members[key.ContainerKey], key)
+	if len(l.members[key.ContainerKey]) == 0 {
+		delete(l.members, key.ContainerKey)
+	}
+	l.options.Sink.ProbeGone(key)
+}
+
+func (l *loop) containerChanged(now time.Time, id probeid.ContainerKey, c streak.ContainerRun) {
+	l.containers[id] = c
+	delete(l.unknown, id)
+	l.resolveAll(now, id)
+}
+
+func (l *loop) containerGone(now time.Time, id probeid.ContainerKey) {
+	delete(l.containers, id)
+	delete(l.unknown, id)
+	l.resolveAll(now, id)
+}
+
+// containerUnknown pauses the probes of a container. Their states do not change.
+func (l *loop) containerUnknown(id probeid.ContainerKey) {
+	l.unknown[id] = true
+	for key, e := range l.members[id] {
+		l.discard(key)
+		l.queue.remove(e)
+	}
+}
+
+func (l *loop) sync(now time.Time) {
+	if l.synced {
+		return
+	}
+	l.synced = true
+	for _, e := range l.entries {
+		l.resolve(now, e)
+	}
+}
+
+func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
+	if !l.synced {
+		return
+	}
+	for _, e := range l.members[id] {
+		l.resolve(now, e)
+	}
+}
+
+// resolve updates an evaluator with the newest run of its container, unless it is unknown.
+func (l *loop) resolve(now time.Time, e *entry) {
+	key, before := e.task.Key, e.evaluator.Container()
+	if l.unknown[key.ContainerKey] {
+		return
+	}
+	state := e.evaluator.State()
+	var transition streak.Transition
+	var changed bool
+	if c, found := l.containers[key.ContainerKey]; found {
+		transition, changed = e.evaluator.ContainerChanged(now, c)
+	} else {
+		transition, changed = e.evaluator.ContainerGone(now)
+	}
+	if after := e.evaluator.Container(); after.ID != before.ID || after.Running != before.Running {
+		l.discard(key)
+	}
+	switch {
+	case changed:
+		l.announce(e, &transition)
+	case e.evaluator.State() != state:
+		// The state belongs to another run of the container, which the report must contain.
+		l.announce(e, nil)
+	}
+	l.enqueue(e)
+}
+
+// discard cancels the run in flight, if any, and ignores its result.
+func (l *loop) discard(key probeid.Key) {
+	if f, found := l.inFlight[key]; found {
+		f.stale = true
+		f.cancel()
+	}
+}
+
+// enqueue updates the position of a probe in the queue. It removes the probe while it is
+// not due, has a run in flight that cannot become late, or belongs to an unknown container.
+func (l *loop) enqueue(e *entry) {
+	due, ok := e.evaluator.Due()
+	if f, busy := l.inFlight[e.task.Key]; busy {
+		due, ok = f.lateAt(e.task.Policy.Period)
+	}
+	if !ok || l.unknown[e.task.Key.ContainerKey] {
+		l.queue.remove(e)
+		return
+	}
+	l.queue.put(e, due)
+}
+
+// untilDue returns the time until the next probe is due.
+func (l *loop) untilDue() time.Duration {
+	e := l.queue.first()
+	if e == nil {
+		return math.MaxInt64
+	}
+	return max(e.due.Sub(l.options.Now()), 0)
+}
+
+// startDue starts every run that is due.
+func (l *loop) startDue(ctx context.Context) {
+	now := l.options.Now()
+	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
+		l.queue.remove(e)
+		if f, busy := l.inFlight[e.task.Key]; busy {
+			l.late(now, e, f)
+			continue
+		}
+		e.evaluator.Begin(now)
+		if e.task.Target.Handler == "" {
+			l.enqueue(e)
+			continue
+		}
+		l.start(ctx, now, e)
+	}
+}
+
+// start runs a probe once, in its own goroutine.
+func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &flight{cancel: cancel, began: now}
+	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
+	target.ContainerID = e.evaluator.Container().ID
+	target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
+	target.Started = func() { f.started.Store(true) }
+	l.inFlight[key] = f
+	l.enqueue(e)
+	go func() {
+		outcome, err := l.options.Prober.Probe(ctx, target)
+		cancelled := ctx.Err() != nil
+		cancel()
+		run := Run{Key: key, Pod: pod, Handler: target.Handler, Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err}
+		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
+	}()
+}
+
+// landed handles a run that has ended.
+func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
+	delete(l.inFlight, run.Key)
+	e, planned := l.entries[run.Key]
+	if planned {
+		defer l.enqueue(e)
+	}
+	if f.stale || !planned || cancelled {
+		return
+	}
+	if l.updateProblem(now, e, f, run); run.Err != nil {
+		l.options.Observe(run)
+		l.announce(e, nil)
+		return
+	}
+	transition, changed := e.evaluator.Outcome(now, run.Outcome)
+	_, run.Streak = e.evaluator.Streak()
+	l.options.Observe(run)
+	if !changed {
+		l.announce(e, nil)
+		return
+	}
+	l.announce(e, &transition)
+}
+
+// announce sends the state of a probe to the sink.
+func (l *loop) announce(e *entry, transition *streak.Transition) {
+	l.options.Sink.ProbeChanged(Change{Key: e.task.Key, Pod: e.task.Pod, State: e.evaluator.State(), Transition: transition})
+}

@@ -1,0 +1,196 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/clock"
+)
+
+// machine has clocks with separate readings. Time in a bubble has no monotonic reading, so they
+// start from one of outside.
+type machine struct {
+	booted, bubble time.Time
+	// set is how far the wall clock has been set.
+	set atomic.Int64
+}
+
+// onMachine runs a test in a bubble.
+func onMachine(t *testing.T, test func(*testing.T, *machine)) {
+	t.Helper()
+	booted := time.Now()
+	synctest.Test(t, func(t *testing.T) { test(t, &machine{booted: booted, bubble: time.Now()}) })
+}
+
+func (m *machine) now() time.Time {
+	return clock.Set(m.booted.Add(time.Since(m.bubble)), time.Duration(m.set.Load()))
+}
+
+// fleet is a worker with a probe in each of many pods. All probes are named after their pod and
+// have a period of ten seconds.
+type fleet struct {
+	discard
+	*worker.Worker
+	stop func()
+
+	mu   sync.Mutex
+	runs map[string][]time.Time
+}
+
+// newFleet starts a worker and plans the probes of running containers. It returns when the plan
+// is in force.
+func newFleet(t *testing.T, m *machine, pods int, restored streak.State) *fleet {
+	t.Helper()
+	f := &fleet{runs: map[string][]time.Time{}}
+	f.Worker = worker.New(worker.Options{
+		Prober: f, Sink: f, Observe: func(worker.Run) {}, Phase: worker.PhaseOf, Now: m.now,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f.Run(ctx) }()
+	f.stop = func() { cancel(); <-done }
+
+	var tasks []worker.Task
+	for i := range pods {
+		name := fmt.Sprintf("pod-%d", i)
+		task := planned(name)
+		task.Key.PodUID, task.Restored = types.UID(name), restored
+		tasks = append(tasks, task)
+		f.ContainerChanged(task.Key.ContainerKey, streak.ContainerRun{ID: name, Running: true, StartedAt: m.now().Round(0)})
+	}
+	f.ContainersSynced()
+	f.SetPlan(tasks, func() {})
+	synctest.Wait()
+	return f
+}
+
+func (f *fleet) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := target.Exec.Command[0]
+	f.runs[name] = append(f.runs[name], time.Now())
+	return probe.Outcome{Success: true}, nil
+}
+
+// take returns the runs since the last call.
+func (f *fleet) take() map[string][]time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	runs := f.runs
+	f.runs = map[string][]time.Time{}
+	return runs
+}
+
+// busiest returns the most runs within a tenth of the period.
+func busiest(runs map[string][]time.Time) int {
+	most, counts := 0, map[time.Time]int{}
+	for _, times := range runs {
+		for _, at := range times {
+			tenth := at.Truncate(time.Second)
+			counts[tenth]++
+			most = max(most, counts[tenth])
+		}
+	}
+	return most
+}
+
+// TestNoLockstep plans the probes of 110 running pods at once. All run at once, then spread over
+// the period, at times that are the same after a restart.
+func TestNoLockstep(t *testing.T) {
+	const pods, settled = 110, 50 * time.Second
+	onMachine(t, func(t *testing.T, m *machine) {
+		pass(3500 * time.Millisecond)
+		f := newFleet(t, m, pods, streak.State{})
+		if first := busiest(f.take()); first != pods {
+			t.Errorf("%d first runs at once, want %d", first, pods)
+		}
+		pass(settled)
+		f.take()
+		pass(10 * time.Second)
+		steady := f.take()
+		// On average 11; the hash of the keys decides how evenly.
+		if most := busiest(steady); most > 2*pods/10 {
+			t.Errorf("%d of %d runs within a tenth of the period", most, pods)
+		}
+		f.stop()
+
+		pass(1234 * time.Millisecond)
+		f = newFleet(t, m, pods, streak.State{State: v1alpha1.ProbeSucceeded, LastProbe: m.now().Round(0), LastTransition: m.now().Round(0)})
+		pass(10*time.Second - 1)
+		again := f.take()
+		f.stop()
+		for name, times := range steady {
+			if len(times) != 1 || len(again[name]) != 1 || again[name][0].Sub(times[0])%(10*time.Second) != 0 {
+				t.Fatalf("runs of %s at %s, after the restart at %s", name, times, again[name])
+			}
+		}
+	})
+}
+
+// TestClockSteps sets the wall clock of a running worker. The probes run as before.
+func TestClockSteps(t *testing.T) {
+	const pods = 20
+	for name, by := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, func(t *testing.T, m *machine) {
+				f := newFleet(t, m, pods, streak.State{})
+				defer f.stop()
+				pass(60 * time.Second)
+				f.take()
+				pass(10 * time.Second)
+				before := f.take()
+				m.set.Store(int64(by))
+				pass(10 * time.Second)
+				after := f.take()
+				if len(before) != pods || len(after) != pods {
+					t.Fatalf("%d pods were probed before the clock was set, %d after, want %d", len(before), len(after), pods)
+				}
+				for name, times := range before {
+					if len(times) != 1 || len(after[name]) != 1 || after[name][0].Sub(times[0]) != 10*time.Second {
+						t.Errorf("runs of %s at %s, then at %s, want one period between them", name, times, after[name])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPhaseOf(t *testing.T) {
+	key := probeid.Key{
+		ContainerKey: probeid.ContainerKey{PodUID: "0a1b2c3d-0000-4000-8000-000000000001", Name: "main"},
+		ID:           probeid.ID{Marker: "game", Probe: "idle"},
+	}
+	// Agents of different versions must agree.
+	if got := worker.PhaseOf(key); got < 0 || got >= 1 || fmt.Sprintf("%.6f", got) != "0.927458" {
+		t.Errorf("PhaseOf() = %.6f", got)
+	}
+	seen := map[float64]bool{worker.PhaseOf(key): true}
+	for _, other := range []probeid.Key{
+		{ContainerKey: probeid.ContainerKey{PodUID: "other", Name: key.Name}, ID: key.ID},
+		{ContainerKey: probeid.ContainerKey{PodUID: key.PodUID, Name: "other"}, ID: key.ID},
+		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: "other", Probe: key.Probe}},
+		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: key.Marker, Probe: "other"}},
+		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: key.Marker + key.Probe}},
+	} {
+		if phase := worker.PhaseOf(other); seen[phase] {
+			t.Errorf("phase %f of %+v is not its own", phase, other)
+		} else {
+			seen[phase] = true
+		}
+	}
+}

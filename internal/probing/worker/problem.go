@@ -1,0 +1,111 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+)
+
+const (
+	// lateAfter is how many periods a run may wait for a slot before it is late.
+	lateAfter = 3
+
+	messageNotEnded = "the container runtime has not ended an earlier run, for example because a child process keeps its output open"
+)
+
+// lateAt returns when a run becomes late. It returns false if the run is late, has started,
+// or was cancelled.
+func (f *flight) lateAt(period time.Duration) (time.Time, bool) {
+	return f.began.Add(lateAfter * period), !f.started.Load() && !f.late && !f.stale
+}
+
+// late handles a run that waits too long for a slot.
+func (l *loop) late(now time.Time, e *entry, f *flight) {
+	if f.late = !f.started.Load(); f.late {
+		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(e.task.Target.Handler))
+		l.announce(e, nil)
+	}
+}
+
+// messageLate says which slots a late run waits for.
+func messageLate(handler probe.Handler) string {
+	kind := "a network"
+	if handler == probe.HandlerExec {
+		kind = "an exec"
+	}
+	return fmt.Sprintf("the probe has not run for %d periods: it waits for %s slot of the node", lateAfter, kind)
+}
+
+// updateProblem sets or clears the problem of a probe after a run. A late run keeps the
+// problem although it has a result, so that a node that is overloaded all the time does not
+// report and clear the problem with every run.
+func (l *loop) updateProblem(now time.Time, e *entry, f *flight, run Run) {
+	switch {
+	case unavailable(run.Err):
+		// This is a problem of the runtime, not of the probe.
+	case run.Err != nil:
+		e.evaluator.Troubled(now, v1alpha1.ProbeCannotRun, Reason(run.Err))
+	case run.Outcome.NotEnded:
+		e.evaluator.Troubled(now, v1alpha1.ProbeNotEnded, messageNotEnded)
+	case f.late:
+		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(run.Handler))
+	default:
+		e.evaluator.Untroubled()
+	}
+}
+
+// unavailable reports whether an error means that the container runtime did not answer.
+func unavailable(err error) bool {
+	var runtime interface{ Unavailable() bool }
+	return errors.As(err, &runtime) && runtime.Unavailable()
+}
+
+// Reason returns why a command could not be run: the part of the runtime's error that does
+// not depend on the run, valid UTF-8 of at most probe.MaxMessageBytes.
+func Reason(err error) string {
+	reason := err.Error()
+	for _, context := range []string{"run command in container ", "exec in container "} {
+		if rest, found := strings.CutPrefix(reason, context); found {
+			_, reason, _ = strings.Cut(rest, ": ")
+		}
+	}
+	for _, context := range []string{"desc = ", "OCI runtime exec failed: exec failed: ", "unable to start container process: "} {
+		if at := strings.LastIndex(reason, context); at >= 0 {
+			reason = reason[at+len(context):]
+		}
+	}
+	reason = strings.TrimSuffix(strings.TrimSpace(reason), ": unknown")
+	return probe.Message([]byte(withoutIDs(reason)))
+}
+
+// withoutIDs replaces the IDs of containers and of their runs, which are hexadecimal and
+// long, with "...".
+func withoutIDs(s string) string {
+	const minLength = 32
+	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+	var out strings.Builder
+	for i := 0; i < len(s); {
+		end := i
+		for end < len(s) && isHex(s[end]) {
+			end++
+		}
+		switch {
+		case end-i >= minLength:
+			out.WriteString("...")
+		case end > i:
+			out.WriteString(s[i:end])
+		default:
+			end++
+			out.WriteByte(s[i])
+		}
+		i = end
+	}
+	return out.String()
+}

@@ -1,0 +1,65 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+)
+
+// Problem is a planned probe that can never run as it is planned.
+type Problem struct {
+	// Pod is the planned pod.
+	Pod types.NamespacedName
+	// Probe is the planned name, marker#probe if it is valid.
+	Probe string
+	// Err names the invalid field and what is allowed.
+	Err error
+}
+
+// TasksOf converts the pods of a plan into tasks, in the order of the plan. A probe that
+// can't run yet, because its pod has no address, has a task without a target. A probe
+// that can never run is also in problems; it has a task, without a target, if its name is
+// valid.
+func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
+	for i := range pods {
+		pod := &pods[i]
+		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		for j := range pod.Probes {
+			planned := &pod.Probes[j]
+			key, err := probeid.KeyOf(pod, planned)
+			if err != nil {
+				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
+				continue
+			}
+			task, err := NewTask(key, name, &planned.Probe.Probe, pod.IP)
+			if err != nil {
+				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
+			}
+			if task.Target.HTTP != nil {
+				task.Target.HTTP.PublishBody = planned.PublishBody
+			}
+			task.Plan = planned.Plan
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks, problems
+}
+
+// NewTask returns the task of one probe whose defaults and named ports are resolved. If
+// the error is not nil, the probe can't run and the task has no target.
+func NewTask(key probeid.Key, pod types.NamespacedName, spec *corev1.Probe, podIP string) (Task, error) {
+	task := Task{Key: key, Pod: pod, Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, PodIP: podIP}
+	if podIP == "" && spec.Exec == nil {
+		return task, nil
+	}
+	var err error
+	task.Target, err = probe.Parse(spec, podIP)
+	return task, err
+}

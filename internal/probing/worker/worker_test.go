@@ -1,0 +1,390 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
+)
+
+func TestWorker(t *testing.T) {
+	cases := map[string]struct {
+		play func(b *bench)
+		// runs are the expected runs of each command, changes the expected transitions.
+		runs    map[string][]string
+		changes []string
+	}{
+		"first plan": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(15 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"probe of later plan": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p"))
+				pass(5 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"1s a"}},
+			changes: []string{"1s p >Succeeded"},
+		},
+		"containers not synced": {
+			play: func(b *bench) {
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a"})
+				pass(time.Minute)
+			},
+		},
+		"restored state, container removed": {
+			play: func(b *bench) {
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				pass(time.Second)
+				b.ContainersSynced()
+				pass(time.Minute)
+			},
+			changes: []string{"1s p Succeeded>Failed"},
+		},
+		"restored state, same result": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a"}},
+		},
+		"container runs after a long start": {
+			play: func(b *bench) {
+				b.ContainersSynced()
+				b.plan(planned("p"))
+				pass(time.Hour)
+				b.ContainerGone(container())
+				pass(time.Hour)
+				b.containerRuns("a")
+			},
+			runs:    map[string][]string{"p": {"2h0m0s a"}},
+			changes: []string{"2h0m0s p >Succeeded"},
+		},
+		"initial delay": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", func(p *worker.Task) { p.Policy.InitialDelay = 3 * time.Second }))
+				pass(5 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"3s a"}},
+			changes: []string{"3s p >Succeeded"},
+		},
+		"period edited": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(4 * time.Second)
+				b.plan(planned("p", period(2*time.Second)))
+				pass(3 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "4s a", "6s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"same plan again": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(4 * time.Second)
+				b.plan(planned("p"))
+				pass(7 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"handler changed during a run": {
+			play: func(b *bench) {
+				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if target.Exec.Command[0] == "p" && n == 2 {
+						return 5 * time.Second, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(11 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(8 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"handler changed, other result": {
+			play: func(b *bench) {
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					return 2 * time.Second, probe.Outcome{Success: target.Exec.Command[0] == "p"}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(5 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(4 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a"}, "other": {"5s a"}},
+			changes: []string{"2s p >Succeeded", "7s p Succeeded>Failed"},
+		},
+		"pod IP changed": {
+			play: func(b *bench) {
+				network := func(p *worker.Task) { p.Handler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}} }
+				b.containerRuns("a")
+				b.plan(planned("p", network))
+				pass(time.Second)
+				b.plan(planned("p", network, func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"pod IP of a command changed": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan(planned("p", func(p *worker.Task) { p.PodIP = "10.0.0.2" }))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"container restarts during a run": {
+			play: func(b *bench) {
+				b.result = slow(3 * time.Second)
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(11 * time.Second)
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
+				pass(4 * time.Second)
+				b.containerRuns("b")
+				pass(4 * time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "10s a", "15s b"}},
+			changes: []string{
+				"3s p >Succeeded", "11s p Succeeded>Failed", "15s p Failed>Unknown", "18s p Unknown>Succeeded",
+			},
+		},
+		"container removed": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.ContainerGone(container())
+				pass(time.Minute)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
+		},
+		"body no longer published during a run": {
+			play: func(b *bench) {
+				published := func(publish bool) func(*worker.Task) {
+					return func(p *worker.Task) { p.Target.HTTP = &probe.HTTP{PublishBody: publish} }
+				}
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					return 3 * time.Second, probe.Outcome{Success: !target.HTTP.PublishBody}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p", published(true)))
+				pass(time.Second)
+				b.plan(planned("p", published(false)))
+				pass(4 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "1s a"}},
+			changes: []string{"4s p >Succeeded"},
+		},
+		"timeout edited during a run": {
+			play: func(b *bench) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 1 {
+						return time.Hour, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p", timeout(time.Hour)))
+				pass(5 * time.Second)
+				b.plan(planned("p", timeout(time.Second)))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "5s a"}},
+			changes: []string{"5s p >Succeeded"},
+		},
+		"probe removed from the plan": {
+			play: func(b *bench) {
+				b.result = slow(3 * time.Second)
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan()
+				pass(time.Minute)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"1s p gone"},
+		},
+		"probe removed and added again": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p"))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "2s a"}},
+			changes: []string{"0s p >Succeeded", "1s p gone", "2s p >Succeeded"},
+		},
+		"probe of later plan with restored state": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan()
+				pass(time.Second)
+				b.plan(planned("p", restored(v1alpha1.ProbeFailed)))
+				pass(time.Second)
+				b.plan(planned("p", restored(v1alpha1.ProbeUnknown)))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"1s a"}},
+			changes: []string{"1s p Failed>Succeeded"},
+		},
+		"probe without a target": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probe.Target{} }))
+				pass(25 * time.Second)
+				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
+				pass(time.Second)
+				b.containerRuns("b")
+				pass(time.Second)
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.plan(planned("p", func(p *worker.Task) { p.Target = probe.Target{} }))
+				pass(15 * time.Second)
+				b.plan(planned("p", command("other")))
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"27s b"}, "other": {"43s b"}},
+			changes: []string{"25s p Succeeded>Failed", "26s p Failed>Unknown", "27s p Unknown>Succeeded"},
+		},
+		"run longer than the period": {
+			play: func(b *bench) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 1 {
+						return 35 * time.Second, probe.Outcome{Success: true}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(55 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
+			changes: []string{"35s p >Succeeded"},
+		},
+		"slow probe next to another probe": {
+			play: func(b *bench) {
+				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
+					if target.Exec.Command[0] == "slow" {
+						return time.Hour, probe.Outcome{}, nil
+					}
+					return 0, probe.Outcome{Success: true}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("slow"), planned("p"))
+				pass(25 * time.Second)
+			},
+			runs:    map[string][]string{"slow": {"0s a"}, "p": {"0s a", "10s a", "20s a"}},
+			changes: []string{"0s p >Succeeded"},
+		},
+		"unknown result": {
+			play: func(b *bench) {
+				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+					if n == 2 {
+						return 0, probe.Outcome{}, errors.New("runtime unavailable")
+					}
+					return 0, probe.Outcome{Success: n == 1}, nil
+				}
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(25 * time.Second)
+			},
+			runs:    map[string][]string{"p": {"0s a", "10s a", "20s a"}},
+			changes: []string{"0s p >Succeeded", "20s p Succeeded>Failed"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				tc.play(b)
+				b.stop()
+				b.check(tc.runs, tc.changes)
+				for name, most := range b.most {
+					if most > 1 {
+						t.Errorf("%d concurrent runs of %s, want 1", most, name)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestOneRunInFlight checks that the next run waits for a cancelled run that has not ended.
+func TestOneRunInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stubborn *stubbornProber
+		b := newBenchWith(t, func(p *prober) probe.Prober {
+			stubborn = &stubbornProber{prober: p}
+			return stubborn
+		})
+		b.containerRuns("a")
+		b.plan(planned("p"))
+		pass(time.Second)
+		b.containerRuns("b")
+		b.plan()
+		b.plan(planned("p"))
+		pass(30 * time.Second)
+		if stubborn.most != 1 || stubborn.count != 2 {
+			t.Errorf("%d runs, at most %d concurrent, want 2 and 1", stubborn.count, stubborn.most)
+		}
+		b.stop()
+		pass(time.Minute)
+	})
+}
+
+// stubbornProber takes twenty seconds and ignores its context.
+type stubbornProber struct {
+	*prober
+	running, most, count int
+}
+
+func (p *stubbornProber) Probe(context.Context, probe.Target) (probe.Outcome, error) {
+	p.mu.Lock()
+	p.running++
+	p.count++
+	p.most = max(p.most, p.running)
+	p.mu.Unlock()
+	<-time.After(20 * time.Second)
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+	return probe.Outcome{Success: true}, nil
+}
