@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/manager"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 

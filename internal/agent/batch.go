@@ -14,7 +14,7 @@ import (
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/report"
+	"github.com/seamark-dev/seamark/internal/marking/report"
 )
 
 // maxWrites is the maximum number of slices that are written at the same time.

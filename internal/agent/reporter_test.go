@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
-	"github.com/seamark-dev/seamark/internal/report"
 )
 
 const restore = v1alpha1.RestoreReportsAnnotationKey

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 )
 
 // ErrGone means that the object no longer exists, or that there is another object with the same

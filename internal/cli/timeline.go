@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/history/chart"
-	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/marking/states"
 )
 
 // TimelineOptions are the options of `seamark timeline`.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
 // Shortages holds which probes the plans of the nodes leave out for lack of room. The controller of

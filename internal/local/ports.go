@@ -17,7 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/local/listener"
 	"github.com/seamark-dev/seamark/internal/local/process"
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
 // listeners finds who listens on the ports of pods. It is safe for concurrent use.

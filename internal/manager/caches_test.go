@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/seamark-dev/seamark/internal/view"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
 )
 
 func TestEndedPodsAreNotCached(t *testing.T) {

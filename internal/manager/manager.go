@@ -57,11 +57,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/controller/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/controller/podmark"
 	"github.com/seamark-dev/seamark/internal/controller/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
-	"github.com/seamark-dev/seamark/internal/plan"
 	"github.com/seamark-dev/seamark/internal/startup"
-	"github.com/seamark-dev/seamark/internal/view"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 	"github.com/seamark-dev/seamark/internal/webhook"
 )
 

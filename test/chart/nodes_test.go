@@ -14,7 +14,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
 
 // agentPod returns the pod template of the DaemonSet in the manifests.

@@ -23,13 +23,13 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/history/gather"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	viewgather "github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/permission"
-	"github.com/seamark-dev/seamark/internal/probestate"
 	webui "github.com/seamark-dev/seamark/internal/ui"
 	"github.com/seamark-dev/seamark/internal/ui/clustersource"
 	"github.com/seamark-dev/seamark/internal/ui/model"
-	"github.com/seamark-dev/seamark/internal/view"
-	viewgather "github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // direct is a webui.Source and a webui.Guard that reads the cluster with the permissions of the user

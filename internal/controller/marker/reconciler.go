@@ -30,9 +30,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // maxWrites is the maximum number of markers that one pass over a namespace writes. The others wait

@@ -6,7 +6,7 @@ package nodeprobe
 import (
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/plan"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
 // reducedFor is how long the budget of a node's plan stays reduced after the API server refused a

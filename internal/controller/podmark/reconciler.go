@@ -20,10 +20,10 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // recheck is the delay before a pod is checked again whose cached version was too old. The check

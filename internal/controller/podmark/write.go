@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/apply"
 	"github.com/seamark-dev/seamark/internal/controller"
 	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/mark"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	metrics "github.com/seamark-dev/seamark/internal/metrics/manager"
 )
 

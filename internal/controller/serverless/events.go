@@ -19,8 +19,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/controller"
-	"github.com/seamark-dev/seamark/internal/serverless"
-	"github.com/seamark-dev/seamark/internal/view/gather"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
 
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/migrate"
-	"github.com/seamark-dev/seamark/internal/serverless"
 )
 
 // page is the maximum number of objects in a response.

@@ -23,10 +23,10 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/ui"
 	"github.com/seamark-dev/seamark/internal/ui/model"
-	"github.com/seamark-dev/seamark/internal/view"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // Informer is an informer of a cache.

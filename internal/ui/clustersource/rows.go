@@ -15,9 +15,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/probestate"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/ui/model"
-	"github.com/seamark-dev/seamark/internal/view/gather"
 )
 
 // pods returns the pods of the namespace that are stale, or all of them, and the keys of those that do

@@ -29,9 +29,9 @@ func benchmarks() []benchmark {
 	const encoding = "x_of_encoding"
 	const markers, alone, check = "./internal/controller/marker", "x_of_alone", "the check of a marker without rivals"
 	return []benchmark{
-		{"compile the plan of a node", "./internal/plan", "BenchmarkNode", encoding, "encoding the plan as JSON"},
-		{"decide a report after one change, 110 pods", "./internal/report", "BenchmarkDecide/110_pods", encoding, "encoding the slice as JSON"},
-		{"decide the marks of a pod", "./internal/mark", "BenchmarkDesired", encoding, "encoding the marks as JSON"},
+		{"compile the plan of a node", "./internal/marking/plan", "BenchmarkNode", encoding, "encoding the plan as JSON"},
+		{"decide a report after one change, 110 pods", "./internal/marking/report", "BenchmarkDecide/110_pods", encoding, "encoding the slice as JSON"},
+		{"decide the marks of a pod", "./internal/marking/mark", "BenchmarkDesired", encoding, "encoding the marks as JSON"},
 		{"check a marker with 10 rivals", markers, "BenchmarkCheck/10_rivals", alone, check},
 		{"check a marker with 100 rivals", markers, "BenchmarkCheck/100_rivals", alone, check},
 		{"check a marker with 1,000 rivals", markers, "BenchmarkCheck/1000_rivals", alone, check},

@@ -1,0 +1,252 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gather reads what views are built from with a client: pods, their markers and nodes,
+// and the reports about them.
+package gather
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
+)
+
+// NodeNameField is the field by which the client's cache must index pods.
+const NodeNameField = "spec.nodeName"
+
+// SliceNodeField is the field by which the client's cache must index ProbeReports. The API server
+// can select by it too.
+const SliceNodeField = "nodeName"
+
+// NewNode returns an empty Node that has only metadata, as in the cache.
+func NewNode() *metav1.PartialObjectMetadata {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return node
+}
+
+// Reader builds views from the objects that a client reads. It does not change them.
+type Reader struct {
+	// Client reads pods, markers, NodePodProbes, ProbeReports and the metadata of nodes.
+	Client client.Reader
+	// Stores are the informers of the Client. They are optional.
+	Stores Stores
+	// Compiler compiles markers.
+	Compiler *plan.Compiler
+	// Options are the settings that plans depend on.
+	view.Options
+}
+
+// Markers returns the markers of the namespace, except those that do not compile.
+func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, error) {
+	found, err := r.MarkerObjects(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return r.Compiler.All(found), nil
+}
+
+// MarkerObjects returns the markers of the namespace as they are stored. They must not be
+// modified.
+func (r Reader) MarkerObjects(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
+	stored := lookup{store: r.Stores.Markers, index: toolscache.NamespaceIndex, value: namespace}
+	if stored.isReady() {
+		return list[*v1alpha1.PodProbeMarker](stored)
+	}
+	var found v1alpha1.PodProbeMarkerList
+	if err := r.Client.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list markers of namespace %s: %w", namespace, err)
+	}
+	return pointers(found.Items), nil
+}
+
+// Pod returns the view of the pod. The markers are those of its namespace.
+func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (view.Pod, error) {
+	place, err := r.placeForPlan(ctx, pod)
+	if err != nil {
+		return view.Pod{}, err
+	}
+	var report mark.NodeReport
+	if !r.Provided(place) {
+		report, err = r.Report(ctx, pod.Spec.NodeName)
+	}
+	if err != nil {
+		return view.Pod{}, err
+	}
+	return view.New(pod, markers, place, report, r.Options), nil
+}
+
+// Plan returns the plan of the view, without reading the report.
+func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, error) {
+	place, err := r.placeForPlan(ctx, pod)
+	if err != nil {
+		return plan.PodPlan{}, err
+	}
+	return view.Plan(pod, markers, place, r.Options), nil
+}
+
+// ProviderPlan returns the probes that a provider would run in the pod, whether or not the
+// pod runs on a virtual node.
+func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan, error) {
+	markers, err := r.Markers(ctx, pod.Namespace)
+	if err != nil {
+		return plan.PodPlan{}, err
+	}
+	return serverless.Compile(pod, markers, r.Defaults), nil
+}
+
+// placeForPlan returns the place of the pod if the plan depends on it.
+func (r Reader) placeForPlan(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
+	if !r.Serverless {
+		return view.PlaceUnknown, nil
+	}
+	return r.Place(ctx, pod)
+}
+
+// Place returns where the pod runs.
+func (r Reader) Place(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
+	node, err := GetNode(ctx, r.Client, pod.Spec.NodeName)
+	return view.PlaceOn(node), err
+}
+
+// GetNode returns the metadata of the node, or nil if there is no node with that name.
+func GetNode(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	node := NewNode()
+	return get(ctx, reader, types.NamespacedName{Name: name}, "node", node)
+}
+
+// NodePodProbe returns the NodePodProbe of the node, or nil if there is none.
+func (r Reader) NodePodProbe(ctx context.Context, node string) (*v1alpha1.NodePodProbe, error) {
+	return get(ctx, r.Client, types.NamespacedName{Name: node}, "NodePodProbe", &v1alpha1.NodePodProbe{})
+}
+
+// Slices returns the ProbeReports of the node. A ProbeReport of another node that has an entry of
+// one of its pods is not among them: an agent reports about the pods of its own node only.
+func (r Reader) Slices(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error) {
+	if node == "" {
+		return nil, nil
+	}
+	if stored := (lookup{store: r.Stores.Slices, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
+		return list[*seamarkv1alpha1.ProbeReport](stored)
+	}
+	var slices seamarkv1alpha1.ProbeReportList
+	if err := r.Client.List(ctx, &slices, client.MatchingFields{SliceNodeField: node}); err != nil {
+		return nil, fmt.Errorf("list ProbeReports of node %s: %w", node, err)
+	}
+	return pointers(slices.Items), nil
+}
+
+// Report returns what is reported about the pods of the node.
+func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error) {
+	npp, err := r.NodePodProbe(ctx, node)
+	if err != nil {
+		return mark.NodeReport{}, err
+	}
+	if mark.InStatus(npp) {
+		return mark.NodeReport{Plan: npp}, nil
+	}
+	slices, err := r.Slices(ctx, node)
+	return mark.NodeReport{Plan: npp, Slices: slices}, err
+}
+
+// Planned returns the nodes whose plan has a probe of the marker.
+func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]string, error) {
+	planned, err := r.PlannedMarkers(ctx, marker.Namespace)
+	var nodes []string
+	for node, markers := range planned {
+		if markers.Has(marker.Name) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
+}
+
+// PlannedMarkers returns the markers of the namespace that have probes in plans, by node.
+func (r Reader) PlannedMarkers(ctx context.Context, namespace string) (map[string]sets.Set[string], error) {
+	var plans v1alpha1.NodePodProbeList
+	if err := r.Client.List(ctx, &plans); err != nil {
+		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	planned := make(map[string]sets.Set[string])
+	for i := range plans.Items {
+		if markers := plan.Markers(&plans.Items[i].Spec, namespace); len(markers) > 0 {
+			planned[plans.Items[i].Name] = markers
+		}
+	}
+	return planned, nil
+}
+
+// LivePod returns the pod, or nil if there is none or it is ending.
+func (r Reader) LivePod(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
+	pod, err := get(ctx, r.Client, name, "pod", &corev1.Pod{})
+	if err != nil || pod == nil || plan.Ending(pod) {
+		return nil, err
+	}
+	return pod, nil
+}
+
+// get reads into the object and returns it, or nil if there is none or the name is empty.
+func get[T client.Object](ctx context.Context, reader client.Reader, name types.NamespacedName, kind string, object T) (T, error) {
+	var none T
+	if name.Name == "" {
+		return none, nil
+	}
+	if err := reader.Get(ctx, name, object); apierrors.IsNotFound(err) {
+		return none, nil
+	} else if err != nil {
+		return none, fmt.Errorf("get %s %s: %w", kind, strings.TrimPrefix(name.String(), "/"), err)
+	}
+	return object, nil
+}
+
+// NodePods returns the pods that are bound to the node. They must not be modified.
+func (r Reader) NodePods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	stored := lookup{index: PodNodeIndex, value: NodeKey(node)}
+	return r.pods(ctx, "node "+node, stored, client.MatchingFields{NodeNameField: node})
+}
+
+// NamespacePods returns the pods of the namespace. They must not be modified.
+func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
+	stored := lookup{index: toolscache.NamespaceIndex, value: namespace}
+	return r.pods(ctx, "namespace "+namespace, stored, client.InNamespace(namespace))
+}
+
+// SelectedPods returns the pods that match the marker's selector, in any state. It returns
+// none if the selector is invalid, because the marker is then part of no plan. The pods must not
+// be modified.
+func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarker) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	stored := lookup{index: toolscache.NamespaceIndex, value: marker.Namespace, selector: selector}
+	return r.pods(ctx, "marker "+client.ObjectKeyFromObject(marker).String(), stored,
+		client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
+}
+
+// pods lists pods from the store, or with the options from the client.
+func (r Reader) pods(ctx context.Context, of string, stored lookup, which ...client.ListOption) ([]*corev1.Pod, error) {
+	if stored.store = r.Stores.Pods; stored.isReady() {
+		return list[*corev1.Pod](stored)
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, which...); err != nil {
+		return nil, fmt.Errorf("list pods of %s: %w", of, err)
+	}
+	return pointers(pods.Items), nil
+}

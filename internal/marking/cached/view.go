@@ -1,0 +1,122 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view combines what the marks of one pod depend on into one value: the pod, the
+// markers of its namespace, its node, and the report about it. Controllers, webhook and
+// command line build it in the same way, so they all compute the same plan and marks.
+//
+// The package is pure; package gather reads the arguments of New with a client. Pods, Nodes and
+// ProbeReports in the manager's caches keep only the fields that New and the packages below it
+// read: see PodTrimmer and TrimReport.
+package view
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
+)
+
+// Place is the kind of node that a pod runs on.
+type Place int
+
+// The places of a pod.
+const (
+	// PlaceUnknown means that the pod is not bound, or that its node is not in the cache.
+	PlaceUnknown Place = iota
+	// PlaceKubelet is a node with a kubelet, whose agent probes the pod.
+	PlaceKubelet
+	// PlaceVirtual is a virtual node, whose provider probes the pod.
+	PlaceVirtual
+)
+
+// PlaceOn returns the place of the pods on the node; nil is no node.
+func PlaceOn(node *metav1.PartialObjectMetadata) Place {
+	switch {
+	case node == nil:
+		return PlaceUnknown
+	case serverless.IsVirtual(node.Labels):
+		return PlaceVirtual
+	default:
+		return PlaceKubelet
+	}
+}
+
+// Options are the settings of the manager that plans depend on.
+type Options struct {
+	// Defaults are the values of fields that a marker leaves unset.
+	Defaults plan.Defaults
+	// Serverless is whether providers probe the pods on virtual nodes.
+	Serverless bool
+}
+
+// Provided reports whether a provider probes the pods in the place.
+func (o Options) Provided(place Place) bool { return o.Serverless && place == PlaceVirtual }
+
+// Pod is a pod together with what its marks depend on.
+type Pod struct {
+	// Object is the pod.
+	Object *corev1.Pod
+	// Place is where the pod runs.
+	Place Place
+	// Plan has the probes that the markers require in the pod.
+	Plan plan.PodPlan
+	// Report has the states that the agent or the provider reported.
+	Report mark.PodReport
+}
+
+// New returns the view of the pod. The markers are those of its namespace. The report is that of
+// the pod's node; it does not matter if a provider probes the pod.
+func New(pod *corev1.Pod, markers []*plan.Marker, place Place, report mark.NodeReport, options Options) Pod {
+	v := Pod{Object: pod, Place: place, Plan: Plan(pod, markers, place, options)}
+	switch {
+	case options.Provided(place):
+		v.Report = mark.Provided(pod, v.Plan.Probes)
+	default:
+		v.Report = report.Of(pod.UID)
+	}
+	return v
+}
+
+// Plan returns the probes that the markers require in the pod, which the agent of its node
+// or the provider of its virtual node runs.
+func Plan(pod *corev1.Pod, markers []*plan.Marker, place Place, options Options) plan.PodPlan {
+	switch {
+	case !options.Provided(place):
+		return plan.Pod(pod, markers, options.Defaults)
+	case !plan.Eligible(pod):
+		return plan.PodPlan{}
+	default:
+		return serverless.Compile(pod, markers, options.Defaults)
+	}
+}
+
+// Desired returns the complete marks that the pod should have, given those that Seamark
+// owns on it now.
+func (p Pod) Desired(owned mark.Marks) mark.Marks {
+	return mark.Desired(p.Plan.Probes, p.Report, owned)
+}
+
+// Leftover returns the keys that Seamark must remove explicitly: see mark.Leftover.
+func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
+	return mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
+}
+
+// Edited returns when the object was created, last changed except for its status, or deleted. It is
+// zero if this is not known.
+func Edited(object metav1.Object) time.Time {
+	last := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if deleted := object.GetDeletionTimestamp(); deleted != nil && deleted.After(last) {
+		last = deleted.Time
+	}
+	return last
+}

@@ -1,0 +1,150 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// States are the reported states of one pod's probes.
+type States map[probeid.ID]v1alpha1.ContainerProbeState
+
+// PodReport is what the agent on the pod's node, or the provider of its virtual node,
+// reported about the pod.
+type PodReport struct {
+	// Reported is whether the agent has reported about the pod. Until then no state is known,
+	// and the pod keeps its marks. A pod that the plan leaves out counts as reported, because its
+	// agent never will: see LeavesOut. Agents that report in the status of the NodePodProbe
+	// report about all pods of the node at once.
+	Reported bool
+	// States are the pod's states.
+	States States
+	// Provider is whether the states come from the provider of a virtual node, which writes
+	// the pod's conditions itself.
+	Provider bool
+}
+
+// Conflict is a key that two probes of a pod declare.
+type Conflict struct {
+	// Key is the key that both declare.
+	Key Key
+	// Winner is the probe whose mark the pod has. Loser is the other one.
+	Winner, Loser probeid.ID
+}
+
+// Claims maps each key of a pod to the probe that it belongs to.
+type Claims map[Key]probeid.ID
+
+// Claim gives every key that the probes declare, in any state, to the first probe that
+// declares it, and returns the conflicts in the order of the losers. The probes are in
+// the order of plan.PodPlan.
+func Claim(probes []plan.PlannedProbe) (Claims, []Conflict) {
+	claims := make(Claims)
+	var conflicts []Conflict
+	for _, probe := range probes {
+		for _, key := range Declared(probe.Source) {
+			winner, taken := claims[key]
+			switch {
+			case !taken:
+				claims[key] = probe.ID
+			case winner != probe.ID:
+				conflicts = append(conflicts, Conflict{Key: key, Winner: winner, Loser: probe.ID})
+			}
+		}
+	}
+	return claims, conflicts
+}
+
+// Declared returns the keys that the probe declares in any state, ordered by kind and
+// name, each once.
+func Declared(probe *v1alpha1.PodContainerProbe) []Key {
+	declared := make(Marks)
+	if probe.PodConditionType != "" {
+		declared[ConditionType(probe.PodConditionType)] = Value{}
+	}
+	for i := range probe.MarkerPolicy {
+		declared.add(&probe.MarkerPolicy[i])
+	}
+	return declared.Keys()
+}
+
+// add adds the labels and annotations of the policy.
+func (m Marks) add(policy *v1alpha1.ProbeMarkerPolicy) {
+	for name, value := range policy.Labels {
+		m[Label(name)] = Value{Text: value}
+	}
+	for name, value := range policy.Annotations {
+		m[Annotation(name)] = Value{Text: value}
+	}
+}
+
+// Desired returns the complete marks of a pod, given its planned probes, their reported
+// states, and the marks that Seamark owns on the pod now. It ignores states of probes that
+// are not planned.
+func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
+	claims, _ := Claim(probes)
+	if !report.Reported {
+		return owned.Only(sets.KeySet(claims))
+	}
+	desired := make(Marks)
+	for _, probe := range probes {
+		state, known := report.State(probe)
+		if !known {
+			continue
+		}
+		for key, value := range marksOf(probe.Source, state, report.Provider, owned) {
+			if claims[key] == probe.ID {
+				desired[key] = value
+			}
+		}
+	}
+	return desired
+}
+
+// marksOf returns the marks that one probe sets in the state.
+func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {
+	marks := make(Marks)
+	for i := range probe.MarkerPolicy {
+		if policy := &probe.MarkerPolicy[i]; policy.State == state.State {
+			marks.add(policy)
+		}
+	}
+	if probe.PodConditionType == "" {
+		return marks
+	}
+	key := ConditionType(probe.PodConditionType)
+	if !provider {
+		marks[key] = Value{Condition: condition(state)}
+	} else if value, found := owned[key]; found {
+		// The provider has not taken over all fields of the condition yet.
+		marks[key] = value
+	}
+	return marks
+}
+
+func condition(state v1alpha1.ContainerProbeState) Condition {
+	return Condition{
+		Status:             conditionStatus(state.State),
+		Message:            state.Message,
+		LastProbeTime:      metav1.Time{Time: state.LastProbeTime.UTC()},
+		LastTransitionTime: metav1.Time{Time: state.LastTransitionTime.UTC()},
+	}
+}
+
+func conditionStatus(state v1alpha1.ProbeState) corev1.ConditionStatus {
+	switch state {
+	case v1alpha1.ProbeSucceeded:
+		return corev1.ConditionTrue
+	case v1alpha1.ProbeFailed:
+		return corev1.ConditionFalse
+	default:
+		return corev1.ConditionUnknown
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// NodeReport contains what is reported about the pods of one node.
+type NodeReport struct {
+	// Plan is the node's NodePodProbe, or nil if there is none.
+	Plan *v1alpha1.NodePodProbe
+	// Slices are the node's ProbeReports, in any order.
+	Slices []*seamarkv1alpha1.ProbeReport
+}
+
+// InStatus reports whether the states of a node's pods are those in the status of its
+// NodePodProbe, which may be nil, and not those in ProbeReports: an agent of OpenKruise or of an
+// earlier release wrote them. Such an agent replaces the status, and so removes probeReports.
+func InStatus(npp *v1alpha1.NodePodProbe) bool {
+	return npp != nil && !npp.Status.ProbeReports && len(npp.Status.PodProbeStatuses) > 0
+}
+
+// InStatus reports whether the states are those in the status of the NodePodProbe.
+func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
+
+// Runs reports whether an agent runs the stored plan of the NodePodProbe, which may be nil. It is
+// false for agents of OpenKruise and of earlier releases, which report in the status, and for a
+// NodePodProbe that was just created.
+func Runs(npp *v1alpha1.NodePodProbe) bool {
+	return npp != nil && npp.Status.ProbeReports && npp.Status.ObservedGeneration > 0 &&
+		npp.Status.ObservedGeneration == npp.Generation
+}
+
+// LeavesOut reports whether an agent runs the stored plan of the NodePodProbe, which may be nil, and
+// the plan does not have the pod: nobody probes it.
+func LeavesOut(npp *v1alpha1.NodePodProbe, pod types.UID) bool {
+	return Runs(npp) && !slices.ContainsFunc(npp.Spec.PodProbes, func(p v1alpha1.PodProbe) bool { return p.UID == string(pod) })
+}
+
+// Of returns the part of the report that is about the pod with the UID. It omits states whose
+// name is not that of a probe. A pod without an entry is reported without states if the plan leaves
+// it out: the agent keeps its last states for a while, and then drops them.
+func (r NodeReport) Of(pod types.UID) PodReport {
+	found, known := r.entry(pod)
+	if !known {
+		return PodReport{Reported: r.InStatus() || LeavesOut(r.Plan, pod)}
+	}
+	report := PodReport{Reported: true, States: make(States, len(found.States))}
+	for _, state := range found.States {
+		if id, err := probeid.Parse(state.Name); err == nil {
+			report.States[id] = state
+		}
+	}
+	return report
+}
+
+// entry returns the entry of the pod that takes effect. A pod on a full node is found among more
+// than a hundred, so nothing is allocated for the others.
+func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
+	for uid, e := range r.entries {
+		if uid == string(pod) && (!known || e.Precedes(found.Entry)) {
+			found, known = e, true
+		}
+	}
+	return found, known
+}
+
+// States returns the reported states by the UID of the pod.
+func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
+	entries := make(map[string]entry)
+	for uid, e := range r.entries {
+		if other, known := entries[uid]; !known || e.Precedes(other.Entry) {
+			entries[uid] = e
+		}
+	}
+	states := make(map[string][]v1alpha1.ContainerProbeState, len(entries))
+	for uid, e := range entries {
+		states[uid] = e.States
+	}
+	return states
+}
+
+// entry is what one object reports about a pod.
+type entry struct {
+	report.Entry
+	errors []v1alpha1.ContainerProbeError
+}
+
+// entries calls yield with the UID of each pod and an entry of it. While the agent also keeps the
+// status up to date, a pod has an entry in the status too. After a rollback and another upgrade, the
+// manager may see the new status before the new ProbeReports: those of the time before the rollback
+// are older than the status, and have no effect.
+func (r NodeReport) entries(yield func(string, entry) bool) {
+	if !r.InStatus() {
+		for _, slice := range r.Slices {
+			number, valid := report.NumberOf(slice.NodeName, slice.Name)
+			if !valid {
+				number = report.InStatus
+			}
+			for j := range slice.Pods {
+				pod := &slice.Pods[j]
+				if !yield(pod.UID, entry{Entry: report.Entry{Number: number, States: pod.Probes}, errors: pod.Errors}) {
+					return
+				}
+			}
+		}
+	}
+	if r.Plan == nil {
+		return
+	}
+	for i := range r.Plan.Status.PodProbeStatuses {
+		pod := &r.Plan.Status.PodProbeStatuses[i]
+		if !yield(pod.UID, entry{Entry: report.Entry{Number: report.InStatus, States: pod.ProbeStates}, errors: pod.ProbeErrors}) {
+			return
+		}
+	}
+}
+
+// State returns the state that was reported for the probe. It returns false if there is none:
+// a state of an earlier marker with the same name is not a state of the probe.
+func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
+	state, known := r.States[probe.ID]
+	if !known || !probeid.SamePlan(probe.Plan.Plan, state.Plan) {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	return state, true
+}
+
+// StatusReports returns the entries of the pods in a status, in the form of a ProbeReport.
+func StatusReports(npp *v1alpha1.NodePodProbe) []seamarkv1alpha1.PodReport {
+	var pods []seamarkv1alpha1.PodReport
+	for _, pod := range npp.Status.PodProbeStatuses {
+		pods = append(pods, seamarkv1alpha1.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
+		})
+	}
+	return pods
+}
+
+// Changed returns the pods whose states differ between two versions of one object, each once.
+func Changed(before, after []seamarkv1alpha1.PodReport) []types.NamespacedName {
+	old := make(map[string]*seamarkv1alpha1.PodReport, len(before))
+	for i := range before {
+		old[before[i].UID] = &before[i]
+	}
+	var changed []types.NamespacedName
+	seen := make(map[types.NamespacedName]bool)
+	add := func(pod *seamarkv1alpha1.PodReport) {
+		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		if !seen[name] {
+			seen[name] = true
+			changed = append(changed, name)
+		}
+	}
+	for i := range after {
+		previous, known := old[after[i].UID]
+		if !known || !equality.Semantic.DeepEqual(previous.Probes, after[i].Probes) {
+			add(&after[i])
+		}
+		delete(old, after[i].UID)
+	}
+	for i := range before {
+		if old[before[i].UID] != nil {
+			add(&before[i])
+		}
+	}
+	return changed
+}

@@ -1,0 +1,243 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+)
+
+func podPlan(name string, probes ...string) v1alpha1.PodProbe {
+	pod := v1alpha1.PodProbe{Name: name, Namespace: "games", UID: "uid-" + name, IP: "10.0.0.1"}
+	for _, p := range probes {
+		pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: p, ContainerName: "main"})
+	}
+	return pod
+}
+
+func key(t testing.TB, pod, name string) probeid.Key {
+	t.Helper()
+	id, err := probeid.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
+}
+
+// known returns a state with the times of the last probe and the last transition.
+func known(state v1alpha1.ProbeState, message string, probed, transition float64) streak.State {
+	return streak.State{State: state, Message: message, LastProbe: at(probed), LastTransition: at(transition)}
+}
+
+func entry(name string, state v1alpha1.ProbeState, message string, probed, transition float64) v1alpha1.ContainerProbeState {
+	return v1alpha1.ContainerProbeState{
+		Name: name, State: state, Message: message,
+		LastProbeTime: metav1.NewTime(at(probed)), LastTransitionTime: metav1.NewTime(at(transition)),
+	}
+}
+
+func podReport(name string, entries ...v1alpha1.ContainerProbeState) seamarkv1alpha1.PodReport {
+	return seamarkv1alpha1.PodReport{Name: name, Namespace: "games", UID: "uid-" + name, Probes: entries}
+}
+
+// stored returns slice 0 with the pods.
+func stored(pods ...seamarkv1alpha1.PodReport) []report.Slice {
+	if len(pods) == 0 {
+		return nil
+	}
+	return []report.Slice{{Pods: pods}}
+}
+
+// write returns a write of slice 0, which is stored.
+func write(pods ...seamarkv1alpha1.PodReport) report.Write { return report.Write{Pods: pods} }
+
+// create returns a write of slice 0, which is not stored.
+func create(pods ...seamarkv1alpha1.PodReport) report.Write {
+	return report.Write{Pods: pods, Create: true}
+}
+
+// wrote decides and writes everything.
+func wrote(now time.Time, plan report.Plan, ledger report.Ledger, states report.States) (report.Ledger, report.Decision) {
+	d := report.Decide(now, plan, ledger, states, nil)
+	ledger = d.Ledger
+	for _, w := range d.Writes {
+		ledger = ledger.Wrote(now, w)
+	}
+	return ledger, d
+}
+
+func onePlan() report.Plan {
+	return report.Plan{Generation: 1, Pods: []v1alpha1.PodProbe{podPlan("a", "m#p")}}
+}
+
+func TestDecideOneProbe(t *testing.T) {
+	before := podReport("a", entry("m#p", succeeded, "ok", 0, 0))
+	cases := map[string]struct {
+		ledger report.Ledger
+		state  *streak.State
+		now    float64
+		want   []report.Write
+	}{
+		"not known, not reported": {},
+		"not known, reported": {
+			ledger: report.Read(stored(before), nil),
+		},
+		"no result, reported": {
+			ledger: report.Read(stored(before), nil),
+			state:  &streak.State{},
+			want:   []report.Write{write(podReport("a"))},
+		},
+		"first result": {
+			state: new(known(failed, "no", 1.7, 1.7)),
+			now:   1.7,
+			want:  []report.Write{create(podReport("a", entry("m#p", failed, "no", 1, 1)))},
+		},
+		"no change": {
+			ledger: report.Read(stored(before), nil),
+			state:  new(known(succeeded, "ok", 0, 0)),
+			now:    3600,
+		},
+		"transition": {
+			ledger: report.Ledger{}.Wrote(at(0), create(before)),
+			state:  new(known(failed, "no", 1, 1)),
+			now:    1,
+			want:   []report.Write{write(podReport("a", entry("m#p", failed, "no", 1, 1)))},
+		},
+		"state changed and changed back": {
+			ledger: report.Read(stored(before), nil),
+			state:  new(known(succeeded, "ok", 3, 3)),
+			now:    3,
+			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "ok", 3, 3)))},
+		},
+		"message of a state that changed and changed back within a second": {
+			ledger: report.Ledger{}.Wrote(at(0.5), create(before)),
+			state:  new(known(succeeded, "fine", 0.9, 0.9)),
+			now:    0.9,
+			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "fine", 0, 0)))},
+		},
+		"first message after an agent restart": {
+			ledger: report.Read(stored(before), nil),
+			state:  new(known(succeeded, "fine", 1, 0)),
+			now:    1,
+			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "fine", 1, 0)))},
+		},
+		"only the probe time": {
+			ledger: report.Read(stored(before), nil),
+			state:  new(known(succeeded, "ok", 86400, 0)),
+			now:    86400,
+		},
+		"takeover of equal states": {
+			ledger: report.Read(stored(before), []v1alpha1.PodProbeStatus{podStatus(before)}),
+		},
+		"takeover of other states": {
+			ledger: report.Read(stored(podReport("a", entry("m#p", failed, "no", 9, 9))), []v1alpha1.PodProbeStatus{podStatus(before)}),
+			want:   []report.Write{write(before)},
+		},
+		"takeover without slices": {
+			ledger: report.Read(nil, []v1alpha1.PodProbeStatus{podStatus(before)}),
+			want:   []report.Write{create(before)},
+		},
+		"changed by another client": {
+			ledger: report.Read(stored(before), nil).Adopt(stored(podReport("a", entry("m#p", failed, "no", 9, 9)))),
+			want:   []report.Write{write(before)},
+		},
+		"deleted by another client": {
+			ledger: report.Read(stored(before), nil).Adopt(nil),
+			want:   []report.Write{create(before)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			states := report.States{}
+			if tc.state != nil {
+				states[key(t, "a", "m#p")] = *tc.state
+			}
+			got := report.Decide(at(tc.now), onePlan(), tc.ledger, states, nil)
+			if diff := cmp.Diff(tc.want, got.Writes); diff != "" || !got.Next.IsZero() {
+				t.Errorf("next %s, writes (-want +got):\n%s", got.Next, diff)
+			}
+		})
+	}
+}
+
+// podStatus returns the entry of a pod in NodePodProbe.status.
+func podStatus(pod seamarkv1alpha1.PodReport) v1alpha1.PodProbeStatus {
+	return v1alpha1.PodProbeStatus{
+		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: pod.Probes, ProbeErrors: pod.Errors,
+	}
+}
+
+func TestDecideFollowsPlan(t *testing.T) {
+	reported := report.Read(stored(
+		podReport("removed", entry("m#p", succeeded, "ok", 0, 0)),
+		podReport("b", entry("m#gone", succeeded, "ok", 0, 0), entry("m#p", succeeded, "ok", 0, 0)),
+		podReport("a", entry("m#p", succeeded, "ok", 0, 0)),
+	), nil)
+	plan := report.Plan{Generation: 2, Pods: []v1alpha1.PodProbe{
+		podPlan("a", "m#p", "bad name", "m#new"), podPlan("b", "m#p"), podPlan("pending", "m#p"), podPlan("started", "m#p"),
+	}}
+	states := report.States{
+		key(t, "a", "m#p"):       known(succeeded, "ok", 90, 0),
+		key(t, "a", "m#new"):     known(failed, "no", 90, 90),
+		key(t, "b", "m#p"):       known(succeeded, "ok", 90, 0),
+		key(t, "removed", "m#p"): known(succeeded, "ok", 90, 0),
+		key(t, "pending", "m#p"): {},
+		key(t, "started", "m#p"): known(unknown, "", 90, 90),
+	}
+	want := []report.Write{write(
+		podReport("b", entry("m#p", succeeded, "ok", 0, 0)),
+		podReport("a", entry("m#p", succeeded, "ok", 0, 0), entry("m#new", failed, "no", 90, 90)),
+		podReport("started", entry("m#p", unknown, "", 90, 90)),
+	)}
+	if diff := cmp.Diff(want, report.Decide(at(90), plan, reported, states, nil).Writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// TestIdleNodeCausesNoWrites checks that a node without transitions is not written, however
+// long it runs, although its probes run at different times.
+func TestIdleNodeCausesNoWrites(t *testing.T) {
+	const pods, period, hours = 50, 10, 2
+	plan := report.Plan{Generation: 1}
+	states := report.States{}
+	for i := range pods {
+		plan.Pods = append(plan.Pods, podPlan(fmt.Sprintf("p%02d", i), "m#p"))
+	}
+	ledger, writes := report.Ledger{}, 0
+	for second := range hours * 3600 {
+		for i := range pods {
+			if second%period == i%period {
+				states[key(t, fmt.Sprintf("p%02d", i), "m#p")] = known(succeeded, "ok", float64(second), float64(i%period))
+			}
+		}
+		var d report.Decision
+		ledger, d = wrote(at(float64(second)), plan, ledger, states)
+		writes += len(d.Writes)
+	}
+	if writes > 2*period {
+		t.Errorf("%d writes in %d hours without transitions, want at most %d for the first states", writes, hours, 2*period)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	plan := report.Plan{Generation: 1, Pods: []v1alpha1.PodProbe{podPlan("a", "m#p", "m#q", "m#r", "bad")}}
+	got := report.Restore(plan, report.Read(stored(
+		podReport("a", entry("m#p", succeeded, "ok", 5, 1), entry("m#q", "Odd", "", 5, 1), entry("m#gone", failed, "", 5, 1)),
+		podReport("b", entry("m#r", failed, "no", 5, 1)),
+	), nil))
+	if diff := cmp.Diff(report.States{key(t, "a", "m#p"): known(succeeded, "ok", 5, 1)}, got); diff != "" {
+		t.Errorf("Restore() (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serverless computes the two annotations that pass a pod's probes to the provider of its
+// virtual node. The provider runs the probes and writes the pod conditions that they declare. The
+// package is pure: the annotations depend only on the pod and the markers.
+//
+// Invariants:
+//   - The same pod and markers, in any order, give the same bytes.
+//   - A condition type belongs to one probe: the first that declares it, by marker name and probe
+//     order.
+//   - The annotations contain the probes as in the marker: unset fields remain unset and port names
+//     remain names, so that the provider's defaults apply.
+package serverless
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+)
+
+// The reasons why a provider does not get a probe that an agent would get.
+const (
+	// ConditionTypeMissing means that the probe has no podConditionType, which a provider needs
+	// to report the result.
+	ConditionTypeMissing plan.Reason = "ConditionTypeMissing"
+	// ConditionTypeTaken means that an earlier probe has the same podConditionType.
+	ConditionTypeTaken plan.Reason = "ConditionTypeTaken"
+)
+
+// Annotations are the values of the two annotations. A pod has both, or neither if they are empty.
+type Annotations struct {
+	// Probes is the value of v1alpha1.PodProbeMarkerAnnotationKey.
+	Probes string
+	// Markers is the value of v1alpha1.PodProbeMarkerListAnnotationKey.
+	Markers string
+}
+
+// Of returns the annotations of the pod.
+func Of(pod *corev1.Pod) Annotations {
+	return Annotations{
+		Probes:  pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey],
+		Markers: pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey],
+	}
+}
+
+// Names returns the names of the markers that the annotations list.
+func (a Annotations) Names() []string {
+	if a.Markers == "" {
+		return nil
+	}
+	return strings.Split(a.Markers, ",")
+}
+
+// Size returns the size of the annotations in bytes, as the API server counts it for the limit of
+// an object's annotations.
+func (a Annotations) Size() int {
+	if a == (Annotations{}) {
+		return 0
+	}
+	return len(v1alpha1.PodProbeMarkerAnnotationKey) + len(a.Probes) +
+		len(v1alpha1.PodProbeMarkerListAnnotationKey) + len(a.Markers)
+}
+
+// Compile returns the probes that a provider runs in the pod, ordered by marker name and by probe
+// order in the marker, and those that cannot run. It checks neither the pod's node nor its state.
+// The defaults do not affect the annotations.
+func Compile(pod *corev1.Pod, markers []*plan.Marker, defaults plan.Defaults) plan.PodPlan {
+	selected := plan.Selected(pod, markers, defaults)
+	compiled := plan.PodPlan{Problems: selected.Problems, Excess: selected.Excess}
+	taken := make(map[string]bool, len(selected.Probes))
+	for _, probe := range selected.Probes {
+		conditionType := probe.Source.PodConditionType
+		switch {
+		case conditionType == "":
+			compiled.Problems = append(compiled.Problems, problem(pod, probe, ConditionTypeMissing))
+		case taken[conditionType]:
+			compiled.Problems = append(compiled.Problems, problem(pod, probe, ConditionTypeTaken))
+		default:
+			taken[conditionType] = true
+			compiled.Probes = append(compiled.Probes, probe)
+		}
+	}
+	return compiled
+}
+
+func problem(pod *corev1.Pod, probe plan.PlannedProbe, reason plan.Reason) plan.Problem {
+	return plan.Problem{
+		ID: probe.ID, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.Source.ContainerName, Reason: reason,
+	}
+}
+
+// Encode returns the annotations for the probes that Compile returned.
+func Encode(probes []plan.PlannedProbe) (Annotations, error) {
+	if len(probes) == 0 {
+		return Annotations{}, nil
+	}
+	sources := make([]v1alpha1.PodContainerProbe, 0, len(probes))
+	var markers []string
+	for _, probe := range probes {
+		source := *probe.Source
+		source.MarkerPolicy = nil
+		sources = append(sources, source)
+		if !slices.Contains(markers, probe.ID.Marker) {
+			markers = append(markers, probe.ID.Marker)
+		}
+	}
+	encoded, err := json.Marshal(sources)
+	if err != nil {
+		return Annotations{}, fmt.Errorf("encode probes for provider: %w", err)
+	}
+	return Annotations{Probes: string(encoded), Markers: strings.Join(markers, ",")}, nil
+}

@@ -1,0 +1,184 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probestate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// View returns the view of the pod, as the controllers have it. The markers are those of its
+// namespace.
+func (in Input) View(pod *corev1.Pod, markers []*plan.Marker) view.Pod {
+	return view.New(pod, markers, view.PlaceOn(in.Nodes[pod.Spec.NodeName]), in.report(pod), in.Options)
+}
+
+// report returns what is reported about the pods of the pod's node.
+func (in Input) report(pod *corev1.Pod) mark.NodeReport {
+	return mark.NodeReport{Plan: in.Plans[pod.Spec.NodeName], Slices: in.Reports[pod.Spec.NodeName]}
+}
+
+// podRows builds the rows of one pod.
+type podRows struct {
+	in    Input
+	pod   view.Pod
+	marks mark.Marks
+	// claims are the probes that the marks belong to.
+	claims mark.Claims
+	// findings are why probes have no state.
+	findings *diagnosis.Pod
+	// again is when the rows change although no object does. It is zero if they do not.
+	again time.Time
+}
+
+// rowsOf returns the rows of a pod, and when they change although no object does.
+func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.Parser) ([]Row, time.Time) {
+	r := podRows{in: in, pod: in.View(pod, markers.compiled)}
+	if !plan.Eligible(pod) {
+		// Its probes are shown with the states that the marks have kept.
+		r.pod.Plan = plan.Selected(pod, markers.compiled, in.Defaults)
+		r.pod.Report = mark.PodReport{}
+	}
+	problems := r.pod.Plan.Unplanned(pod)
+	if len(r.pod.Plan.Probes)+len(problems) == 0 {
+		return nil, time.Time{}
+	}
+	// A pod whose managedFields cannot be parsed has no marks, as for the controllers.
+	r.marks, _ = parser.Owned(pod)
+	r.claims, _ = mark.Claim(r.pod.Plan.Probes)
+	r.findings = diagnosis.New(diagnosis.Input{
+		Pod: r.pod, Options: in.Options, Node: in.report(pod), Markers: markers.all,
+		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Now: in.Now,
+	})
+	rows := make([]Row, 0, len(r.pod.Plan.Probes)+len(problems))
+	for _, probe := range r.pod.Plan.Probes {
+		rows = append(rows, r.row(probe))
+	}
+	for i := range problems {
+		problem := &problems[i]
+		row := r.empty(problem.ID, problem.Container)
+		row.Problem = ProblemOf(diagnosis.OfProblem(*problem))
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Marker, b.Marker) })
+	return rows, r.again
+}
+
+func (r podRows) empty(id probeid.ID, container string) Row {
+	pod := r.pod.Object
+	return Row{
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName,
+		Marker: id.Marker, Probe: id.Probe, Container: container,
+	}
+}
+
+func (r *podRows) row(probe plan.PlannedProbe) Row {
+	row := r.empty(probe.ID, probe.Plan.ContainerName)
+	state, source := r.state(probe)
+	row.State, row.Source, row.Message = state.State, source, state.Message
+	row.LastProbeTime, row.LastTransitionTime = state.LastProbeTime, state.LastTransitionTime
+	for _, key := range r.own(probe) {
+		value := r.marks[key]
+		text := value.Text
+		if key.Kind == mark.KindCondition {
+			text = string(value.Condition.Status)
+		}
+		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: text})
+	}
+	found := r.findings.Probe(probe, row.State != "")
+	if found != nil {
+		r.again = earlier(r.again, found.Until)
+	}
+	row.Problem = ProblemOf(found)
+	return row
+}
+
+// own returns the keys of the pod's marks that belong to the probe.
+func (r podRows) own(probe plan.PlannedProbe) []mark.Key {
+	return slices.DeleteFunc(mark.Declared(probe.Source), func(key mark.Key) bool {
+		return r.claims[key] != probe.ID || !r.marks.Has(key)
+	})
+}
+
+// state returns the state of the probe. As long as nothing is reported about the pod, it keeps its
+// marks, so they show the state.
+func (r podRows) state(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, Source) {
+	if state, known := r.pod.Report.State(probe); known {
+		if r.pod.Report.Provider {
+			return state, SourceProvider
+		}
+		return state, SourceReport
+	}
+	if r.pod.Report.Reported {
+		return v1alpha1.ContainerProbeState{}, ""
+	}
+	if state, known := r.fromCondition(probe); known {
+		return state, SourceCondition
+	}
+	if state := r.fromLabels(probe); state != "" {
+		return v1alpha1.ContainerProbeState{State: state}, SourceLabels
+	}
+	return v1alpha1.ContainerProbeState{}, ""
+}
+
+// fromCondition returns the state that the condition of the probe shows. If the pod may be on a
+// virtual node, its provider may have written the condition.
+func (r podRows) fromCondition(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
+	key := mark.ConditionType(probe.Source.PodConditionType)
+	mayBeProvided := r.in.NodesUnread || r.in.Provided(r.pod.Place)
+	if r.claims[key] != probe.ID || !r.marks.Has(key) && !mayBeProvided {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	state, known := mark.Provided(r.pod.Object, []plan.PlannedProbe{probe}).States[probe.ID]
+	return state, known
+}
+
+// fromLabels returns the state whose labels and annotations the pod has. It is empty if no state or
+// several states would set them.
+func (r podRows) fromLabels(probe plan.PlannedProbe) v1alpha1.ProbeState {
+	keys := slices.DeleteFunc(r.own(probe), func(key mark.Key) bool { return key.Kind == mark.KindCondition })
+	if len(keys) == 0 {
+		return ""
+	}
+	var found v1alpha1.ProbeState
+	for i := range probe.Source.MarkerPolicy {
+		state := probe.Source.MarkerPolicy[i].State
+		wanted := mark.Desired([]plan.PlannedProbe{probe}, reportOf(probe, state), nil)
+		if !slices.ContainsFunc(keys, func(key mark.Key) bool { return !wanted.Has(key) || wanted[key].Text != r.marks[key].Text }) {
+			if found != "" {
+				return ""
+			}
+			found = state
+		}
+	}
+	return found
+}
+
+// reportOf returns a report that has only the state of the probe.
+func reportOf(probe plan.PlannedProbe, state v1alpha1.ProbeState) mark.PodReport {
+	return mark.PodReport{Reported: true, States: mark.States{probe.ID: {Name: probe.ID.String(), State: state}}}
+}
+
+// Shown returns the state as commands show it: Pending if there is no result yet, and "-" if only the
+// reports have the state and they cannot be read.
+func (r *Row) Shown() string {
+	switch {
+	case r.State != "":
+		return string(r.State)
+	case r.Problem != nil && r.Problem.Reason == diagnosis.StateNotVisible:
+		return "-"
+	default:
+		return "Pending"
+	}
+}
