@@ -18,10 +18,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/command"
 	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/logging"
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 )
 
 // version is set by the linker.

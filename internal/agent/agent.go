@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/logging"
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 	"github.com/seamark-dev/seamark/internal/probing/probers"

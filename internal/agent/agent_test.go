@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"testing"
 
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/marking/report"
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 )
 
 // eventStore stores events as the API server does. It returns the errors in fail first.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 )
 
 func TestServer(t *testing.T) {

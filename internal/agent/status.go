@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/marking/report"
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
 )
 
 const (

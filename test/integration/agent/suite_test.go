@@ -30,7 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
-	agentmetrics "github.com/seamark-dev/seamark/internal/metrics/agent"
+	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"

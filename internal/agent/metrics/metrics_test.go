@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/metrics/agent"
+	"github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
 )
 
