@@ -21,8 +21,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/webhook"
 )
 
 // version is set by the linker.

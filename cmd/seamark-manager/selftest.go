@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/command"
 	"github.com/seamark-dev/seamark/internal/config"
-	"github.com/seamark-dev/seamark/internal/selftest"
+	"github.com/seamark-dev/seamark/internal/manager/selftest"
 )
 
 const selftestHelp = `Creates a pod and a marker, waits until the pod is marked, deletes the marker and waits

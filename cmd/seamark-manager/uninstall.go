@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/command"
 	"github.com/seamark-dev/seamark/internal/config"
-	"github.com/seamark-dev/seamark/internal/uninstall"
+	"github.com/seamark-dev/seamark/internal/manager/uninstall"
 )
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers

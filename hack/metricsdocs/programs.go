@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
-	managermetrics "github.com/seamark-dev/seamark/internal/metrics/manager"
+	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/builders"

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/seamark-dev/seamark/internal/controller/serverless"
-	"github.com/seamark-dev/seamark/internal/webhook"
+	"github.com/seamark-dev/seamark/internal/manager/virtualpod"
+	"github.com/seamark-dev/seamark/internal/manager/webhook"
 )
 
 // newWebhook returns a webhook without a server if the webhook is disabled.

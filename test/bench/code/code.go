@@ -27,7 +27,7 @@ type benchmark struct {
 
 func benchmarks() []benchmark {
 	const encoding = "x_of_encoding"
-	const markers, alone, check = "./internal/controller/marker", "x_of_alone", "the check of a marker without rivals"
+	const markers, alone, check = "./internal/manager/marker", "x_of_alone", "the check of a marker without rivals"
 	return []benchmark{
 		{"compile the plan of a node", "./internal/marking/plan", "BenchmarkNode", encoding, "encoding the plan as JSON"},
 		{"decide a report after one change, 110 pods", "./internal/marking/report", "BenchmarkDecide/110_pods", encoding, "encoding the slice as JSON"},

@@ -37,7 +37,7 @@ func categoriesOf(program string) []Category {
 			{"decide marks", `seamark/internal/(mark|view)\b`},
 			{"compile plans", `seamark/internal/marking/plan\b`},
 			{"receive and decode watch events", `client-go/(tools/(cache|watch)|rest/watch)|apimachinery/pkg/watch`},
-			{"write", `seamark/internal/apply|client-go/rest\.\(\*Request\)|net/http\.\(\*persistConn|http2`},
+			{"write", `seamark/internal/manager/apply|client-go/rest\.\(\*Request\)|net/http\.\(\*persistConn|http2`},
 			{"queues and controllers", `controller-runtime|workqueue|seamark/internal/controller`},
 		}
 	default:

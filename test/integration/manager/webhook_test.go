@@ -29,7 +29,7 @@ import (
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
-	"github.com/seamark-dev/seamark/internal/webhook"
+	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
