@@ -23,8 +23,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
-	workloadsmetrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
 	"github.com/seamark-dev/seamark/internal/probing"
+	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 

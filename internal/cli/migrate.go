@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/migrate/gather"
-	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // MigrateCheckOptions are the options of `seamark migrate check`.

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/shell"
-	"github.com/seamark-dev/seamark/internal/workload/order"
+	"github.com/seamark-dev/seamark/internal/workloads/order"
 )
 
 // marker is a PodProbeMarker.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workload/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 const refusesWrites = "refuses every write of the set"

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/controller/workload"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 // newNode returns an empty node, of which only the metadata is cached.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/controller/cloneset"
-	"github.com/seamark-dev/seamark/internal/controller/statefulset"
-	"github.com/seamark-dev/seamark/internal/controller/workload"
-	metrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
+	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler/statefulset"
 )
 
 // census counts the sets in the cache for the metrics.

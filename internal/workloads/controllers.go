@@ -17,12 +17,12 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/controller/cloneset"
-	"github.com/seamark-dev/seamark/internal/controller/statefulset"
-	"github.com/seamark-dev/seamark/internal/controller/workload"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
 	"github.com/seamark-dev/seamark/internal/startup"
+	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler/statefulset"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/internal/controller/workload"
-	metrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
+	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 // lookPeriod is how often the guard looks at the lease.

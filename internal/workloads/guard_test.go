@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/seamark-dev/seamark/internal/controller/workload"
-	metrics "github.com/seamark-dev/seamark/internal/metrics/workloads"
+	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/workload"
-	"github.com/seamark-dev/seamark/internal/workload/cloneset"
-	"github.com/seamark-dev/seamark/internal/workload/model"
-	"github.com/seamark-dev/seamark/internal/workload/statefulset"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/model"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 // comparing plans each step with whole pods and with the pods of the cache. It fails if the steps

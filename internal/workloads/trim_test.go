@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
-	"github.com/seamark-dev/seamark/internal/workload/inplace"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 )
 
 // updatedPod returns a pod whose container was restarted with another name of the same image.

@@ -20,8 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/config/crd"
 	crdschema "github.com/seamark-dev/seamark/internal/schema"
-	"github.com/seamark-dev/seamark/internal/workload/cloneset"
-	"github.com/seamark-dev/seamark/internal/workload/statefulset"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 // kruiseGroup is the API group of Seamark's workloads, which is that of OpenKruise.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/workload"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // A resize that can never succeed is recorded in the pod, so that it is recreated. One that may

@@ -22,8 +22,8 @@
 //	StatefulSet  should in-place update env from label                     TestEnvironmentFromLabel
 //	StatefulSet  should recreate update when pod qos changed               TestQOSChangeRecreates
 //
-// These cases do not need a kubelet. The tests in test/integration/workloads, internal/workload/cloneset
-// and internal/workload/statefulset cover them:
+// These cases do not need a kubelet. The tests in test/integration/workloads, internal/workloads/cloneset
+// and internal/workloads/statefulset cover them:
 //
 //	CloneSet  scales in normal cases; pods should be ready when paused; partition 99%;
 //	          DisablePVCReuse

@@ -26,7 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/migrate"
-	"github.com/seamark-dev/seamark/internal/workload/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"

@@ -1,0 +1,237 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(-d)) }
+
+// fixture is a set with two revisions: the old one has the image app:1, the new one is the template.
+type fixture struct {
+	set      *v1alpha1.CloneSet
+	old, new *appsv1.ControllerRevision
+	pods     []*corev1.Pod
+	claims   []*corev1.PersistentVolumeClaim
+	markers  workload.Markers
+	nodes    map[string]map[string]string
+
+	recreateForClaims bool
+}
+
+func newFixture(t testing.TB, replicas int32, change ...func(*v1alpha1.CloneSet)) *fixture {
+	t.Helper()
+	set := &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "set", Generation: 1},
+		Spec: v1alpha1.CloneSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
+			},
+			UpdateStrategy: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.RecreateCloneSetUpdateStrategyType},
+		},
+	}
+	f := &fixture{set: set}
+	plan := func(before ...*appsv1.ControllerRevision) revision.Result {
+		r, err := revision.Plan(revision.Owner{Object: set, Kind: Kind(), Template: &set.Spec.Template}, before, 10, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	f.old = plan().Update
+	set.Spec.Template.Spec.Containers[0].Image = "app:2"
+	f.new = plan(f.old).Update
+	set.Status.CurrentRevision = f.old.Name
+	for _, c := range change {
+		c(set)
+	}
+	return f
+}
+
+// pod adds a pod of the new revision, on its own node and available for an hour, and changes it.
+func (f *fixture) pod(name string, change ...func(*corev1.Pod)) *fixture {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-" + name, UID: types.UID("uid-" + name), CreationTimestamp: ago(time.Hour),
+			ResourceVersion: "1",
+			Labels: map[string]string{
+				"app": "web", v1alpha1.CloneSetInstanceID: name,
+				pub.LifecycleStateKey: string(pub.LifecycleStateNormal),
+			},
+			Annotations:     map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, Kind())},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "main", Image: "app:2"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "main", Image: "app:2", ImageID: "2", ContainerID: "c-" + name, Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(time.Hour)}},
+			}},
+		},
+	}
+	f.ofRevision(f.new)(p)
+	for _, c := range change {
+		c(p)
+	}
+	f.pods = append(f.pods, p)
+	return f
+}
+
+// pods adds available pods of a revision with the names.
+func (f *fixture) many(change func(*corev1.Pod), names ...string) *fixture {
+	for _, name := range names {
+		f.pod(name, change)
+	}
+	return f
+}
+
+func (f *fixture) ofRevision(rev *appsv1.ControllerRevision) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels[appsv1.ControllerRevisionHashLabelKey] = rev.Name
+		p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = revision.Hash(rev.Name)
+		if rev == f.old {
+			p.Spec.Containers[0].Image = "app:1"
+			p.Status.ContainerStatuses[0].Image, p.Status.ContainerStatuses[0].ImageID = "app:1", "1"
+		}
+	}
+}
+
+func (f *fixture) isOld(p *corev1.Pod) { f.ofRevision(f.old)(p) }
+
+func (f *fixture) input() Input {
+	return Input{
+		Set: f.set, Pods: f.pods, Claims: f.claims, Markers: f.markers, Nodes: f.nodes,
+		RecreateForClaims: f.recreateForClaims,
+		Revisions:         []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
+	}
+}
+
+func (f *fixture) plan(t testing.TB) Output {
+	t.Helper()
+	out, err := Plan(f.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// wantSteps compares the writes to pods with lines such as "-a ScaleIn", "~a PreparingDelete" and
+// "+new" or "+old" for a created pod of the revision.
+func (f *fixture) wantSteps(t *testing.T, want ...string) Output {
+	t.Helper()
+	out := f.plan(t)
+	if got := f.steps(&out); !slices.Equal(got, want) {
+		t.Errorf("step %v, want %v", got, want)
+	}
+	return out
+}
+
+func (f *fixture) steps(out *Output) []string {
+	var got []string
+	for i := range out.Patches {
+		p := &out.Patches[i]
+		what := p.Reason
+		if state := p.Labels[pub.LifecycleStateKey]; state != nil {
+			what = *state
+		}
+		if p.Labels[pub.SpecifiedDeleteKey] != nil {
+			what += "+specified"
+		}
+		got = append(got, fmt.Sprintf("~%s %s", strings.TrimPrefix(p.Pod.Name, "web-"), what))
+	}
+	for _, d := range out.Deletes {
+		got = append(got, fmt.Sprintf("-%s %s", strings.TrimPrefix(d.Pod.Name, "web-"), d.Reason))
+	}
+	for _, p := range out.Creates {
+		if revision.Is(p, f.old.Name) {
+			got = append(got, "+old")
+		} else {
+			got = append(got, "+new")
+		}
+	}
+	slices.Sort(got)
+	return got
+}
+
+func inState(state pub.LifecycleStateType) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = string(state) }
+}
+
+func with(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels[key] = value }
+}
+
+func annotated(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations[key] = value }
+}
+
+func notReady(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func readyFor(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(d) }
+}
+
+func terminating(p *corev1.Pod) {
+	at := ago(0)
+	p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/test"}
+}
+
+func specified(p *corev1.Pod) { p.Labels[pub.SpecifiedDeleteKey] = "true" }
+
+func number(n int32) *intstr.IntOrString { return pointer(intstr.FromInt32(n)) }
+
+func percent(s string) *intstr.IntOrString { return pointer(intstr.FromString(s)) }
+
+// excluding sets the label that excludes pods in PreparingDelete.
+func excluding(set *v1alpha1.CloneSet) {
+	set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
+}
+
+const match = "example.com/match"
+
+// holding adds a preDelete hook that holds pods with the label match.
+func holding(set *v1alpha1.CloneSet) {
+	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
+}
+
+func unavailable(n *intstr.IntOrString) func(*v1alpha1.CloneSet) {
+	return func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.MaxUnavailable = n }
+}
+
+func inPlace(set *v1alpha1.CloneSet) {
+	set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
+}
+
+func naming(names ...string) func(*v1alpha1.CloneSet) {
+	return func(set *v1alpha1.CloneSet) {
+		for _, name := range names {
+			set.Spec.ScaleStrategy.PodsToDelete = append(set.Spec.ScaleStrategy.PodsToDelete, "web-"+name)
+		}
+	}
+}

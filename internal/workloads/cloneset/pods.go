@@ -1,0 +1,269 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/order"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// member is an active pod of the set, and what the step does with it.
+type member struct {
+	pod *corev1.Pod
+	// state is the state of the pod's label, or the state that the step puts the pod into.
+	state pub.LifecycleStateType
+	// updated reports whether the pod has the update revision.
+	updated bool
+	// ready reports whether the pod is ready. available reports whether it also has been ready for
+	// minReadySeconds and is in the state Normal.
+	ready, available bool
+	// interrupted reports whether only the first write of an update in place was executed: the pod is
+	// not ready for its update, and nothing else has changed. The update continues, or is cancelled.
+	interrupted bool
+	// named reports whether podsToDelete or a label of the pod requests its deletion.
+	named bool
+	// deleted reports whether the step deletes the pod.
+	deleted bool
+	// reason is why the pod is deleted.
+	reason string
+	// patch is the change of the pod, nil if there is none.
+	patch *workload.PodPatch
+}
+
+// leaving reports whether the pod does not remain in the set.
+func (m *member) leaving() bool {
+	return m.deleted || m.named || m.state == pub.LifecycleStatePreparingDelete
+}
+
+// readPods sorts the pods: it fills members, and adopts and releases pods. It reports whether it did:
+// the pods then are not counted before the next step sees who controls them.
+func (p *planner) readPods() bool {
+	named := make(map[string]bool, len(p.Set.Spec.ScaleStrategy.PodsToDelete))
+	for _, name := range p.Set.Spec.ScaleStrategy.PodsToDelete {
+		named[name] = true
+	}
+	p.members = make([]*member, 0, len(p.Pods))
+	for _, pod := range p.Pods {
+		if !workload.Active(pod) {
+			continue
+		}
+		change, mine := p.control(pod)
+		if change != workload.KeepController && p.Set.DeletionTimestamp == nil {
+			p.out.Patches = append(p.out.Patches, workload.PodPatch{
+				Pod: pod, Controller: change, Reason: map[workload.ControllerChange]string{
+					workload.Adopt: "Adopted", workload.Release: "Released",
+				}[change],
+			})
+		}
+		if mine {
+			p.members = append(p.members, p.read(pod, named))
+		}
+	}
+	p.spare, p.budget = p.maxUnavailable-p.replicas, p.maxUnavailable-p.replicas
+	for _, m := range p.members {
+		if m.ready {
+			p.spare++
+		}
+		if m.available {
+			p.budget++
+		}
+	}
+	return len(p.out.Patches) > 0
+}
+
+// control returns what becomes of the pod's reference to its controller, and whether the set controls
+// the pod now.
+func (p *planner) control(pod *corev1.Pod) (workload.ControllerChange, bool) {
+	matches := p.selector.Matches(podLabels(pod.Labels))
+	switch controller := metav1.GetControllerOfNoCopy(pod); {
+	case controller == nil && matches && p.wasMine(pod):
+		return workload.Adopt, false
+	case controller == nil && matches:
+		p.strangers = append(p.strangers, pod.Name)
+		return workload.KeepController, false
+	case controller == nil || controller.UID != p.Set.UID:
+		return workload.KeepController, false
+	case matches:
+		return workload.KeepController, true
+	default:
+		return workload.Release, false
+	}
+}
+
+// wasMine reports whether a pod without a controller was a pod of the set, for example before the set
+// was deleted without its pods. Any other pod that the selector matches may be of another program, and
+// the set would delete it if it has too many pods.
+func (p *planner) wasMine(pod *corev1.Pod) bool {
+	id := pod.Labels[v1alpha1.CloneSetInstanceID]
+	return id != "" && pod.Name == p.Set.Name+"-"+id && revision.Of(pod, p.revisions.All) != nil
+}
+
+// podLabels implements labels.Labels without a copy.
+type podLabels map[string]string
+
+func (l podLabels) Has(key string) bool              { _, ok := l[key]; return ok }
+func (l podLabels) Get(key string) string            { return l[key] }
+func (l podLabels) Lookup(key string) (string, bool) { v, ok := l[key]; return v, ok }
+
+// read returns the member for the pod.
+func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
+	m := &member{
+		pod:     pod,
+		state:   lifecycle.State(pod),
+		updated: revision.Is(pod, p.revisions.Update.Name),
+		ready:   workload.Ready(pod),
+		named:   named[pod.Name],
+	}
+	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
+		m.named = true
+	}
+	waits := m.state == pub.LifecycleStateNormal || m.state == pub.LifecycleStatePreparingNormal ||
+		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.inPlaceUpdate(), pod)
+	c := workload.Condition(pod, pub.InPlaceUpdateReady)
+	m.interrupted = !m.updated && waits && c != nil && c.Status == corev1.ConditionFalse
+	if m.ready {
+		available, left := workload.Available(pod, p.minReady(), p.Now)
+		m.available = available && m.state == pub.LifecycleStateNormal
+		p.after(left)
+	}
+	return m
+}
+
+func (p *planner) minReady() time.Duration {
+	return time.Duration(p.Set.Spec.MinReadySeconds) * time.Second
+}
+
+// preDelete returns the hook preDelete, nil if there is none.
+func (p *planner) preDelete() *pub.LifecycleHook {
+	if p.Set.Spec.Lifecycle == nil {
+		return nil
+	}
+	return p.Set.Spec.Lifecycle.PreDelete
+}
+
+// inPlaceUpdate returns the hook inPlaceUpdate, nil if there is none.
+func (p *planner) inPlaceUpdate() *pub.LifecycleHook {
+	if p.Set.Spec.Lifecycle == nil {
+		return nil
+	}
+	return p.Set.Spec.Lifecycle.InPlaceUpdate
+}
+
+// excluding reports whether pods in the state PreparingDelete do not count as pods of the set.
+func (p *planner) excluding() bool {
+	return p.Set.Labels[v1alpha1.CloneSetScalingExcludePreparingDeleteKey] == "true"
+}
+
+// enter puts the pod into the state. What the step would have changed in the pod otherwise is
+// replaced: it follows from the new state in the next step.
+func (p *planner) enter(m *member, state pub.LifecycleStateType) {
+	m.patch = lifecycle.Enter(m.pod, state, p.Set.Spec.Lifecycle, p.Now)
+	m.state = state
+	p.withdraw(m, stops(m.patch))
+}
+
+// withdraw updates the budget: the pod does not count as available from now on, and not as ready if it
+// stops serving.
+func (p *planner) withdraw(m *member, stops bool) {
+	if m.available {
+		m.available = false
+		p.budget--
+	}
+	if stops && m.ready {
+		m.ready = false
+		p.spare--
+	}
+}
+
+// stops reports whether the patch makes a pod not ready or restarts its containers.
+func stops(patch *workload.PodPatch) bool {
+	return patch != nil && (len(patch.Images) > 0 || slices.ContainsFunc(patch.Conditions,
+		func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse }))
+}
+
+// blocked reports whether maxUnavailable does not permit that the pod is taken down. A pod that is not
+// ready may always be taken down. A pod that is ready but not available for long enough yet waits
+// until it is, because the other pods may depend on it. A pod that counts as unavailable because of
+// its state, but that still serves, may be taken down if enough other pods serve.
+func (p *planner) blocked(m *member) bool {
+	if m.state == pub.LifecycleStateNormal {
+		return m.ready && p.budget <= 0
+	}
+	return m.ready && p.spare <= 0
+}
+
+// remove deletes the pod, or puts it into PreparingDelete if the hook holds it. With mark, a pod that
+// is held gets the label that requests its deletion, so that it does not return to Normal.
+func (p *planner) remove(m *member, reason string, mark bool) {
+	if !lifecycle.Held(p.preDelete(), m.pod) {
+		m.deleted, m.reason, m.patch = true, reason, nil
+		p.withdraw(m, true)
+		return
+	}
+	if m.state != pub.LifecycleStatePreparingDelete {
+		p.enter(m, pub.LifecycleStatePreparingDelete)
+	}
+	if mark && !m.named {
+		value := "true"
+		m.named = true
+		m.patch = m.patch.Merge(&workload.PodPatch{
+			Pod: m.pod, Reason: reason, Labels: map[string]*string{pub.SpecifiedDeleteKey: &value},
+		})
+	}
+}
+
+// scaleInOrder returns the members in the order in which they are deleted.
+func (p *planner) scaleInOrder(members []*member) []*member {
+	if len(members) < 2 {
+		return members
+	}
+	available := make(map[*corev1.Pod]*member, len(members))
+	pods := make([]*corev1.Pod, len(members))
+	for i, m := range members {
+		pods[i], available[m.pod] = m.pod, m
+	}
+	opts := order.ScaleInOptions{
+		Available: func(pod *corev1.Pod) bool { return available[pod].available }, Nodes: p.Nodes,
+	}
+	for i := range p.Set.Spec.Template.Spec.TopologySpreadConstraints {
+		opts.TopologyKeys = append(opts.TopologyKeys, p.Set.Spec.Template.Spec.TopologySpreadConstraints[i].TopologyKey)
+	}
+	sorted := make([]*member, len(members))
+	for i, pod := range order.ScaleIn(pods, opts) {
+		sorted[i] = available[pod]
+	}
+	return sorted
+}
+
+// count returns the number of members for which the function returns true.
+func (p *planner) count(is func(*member) bool) int {
+	n := 0
+	for _, m := range p.members {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// filter returns the members for which the function returns true.
+func (p *planner) filter(is func(*member) bool) []*member {
+	var result []*member
+	for _, m := range p.members {
+		if is(m) {
+			result = append(result, m)
+		}
+	}
+	return result
+}

@@ -1,0 +1,195 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// The reasons of deletions.
+const (
+	// ReasonPrepared is the reason of the deletion of a pod that its preDelete hook has released. It is
+	// deleted without regard to maxUnavailable: it counts as unavailable since it is PreparingDelete.
+	ReasonPrepared = "PreparedDelete"
+	// ReasonSpecified is the reason of the deletion of a pod that podsToDelete or a label names.
+	ReasonSpecified = "SpecifiedDelete"
+	// ReasonScaleIn is the reason of the deletion of a pod that exceeds replicas.
+	ReasonScaleIn = "ScaleIn"
+	// ReasonFinished is the reason of the deletion of a pod that has ended, for example because it was
+	// evicted. Its replacement uses its claims.
+	ReasonFinished = "Finished"
+	// ReasonUpdate is the reason of the deletion of a pod that is replaced by a pod of the update
+	// revision.
+	ReasonUpdate = "Update"
+)
+
+// revert returns pods from PreparingDelete to the state of a new pod if the set needs them again. Pods whose deletion
+// is requested by name do not return. Those that are most valuable return first.
+func (p *planner) revert() {
+	need := p.replicas - p.count(func(m *member) bool { return !m.leaving() })
+	if need <= 0 {
+		return
+	}
+	candidates := p.scaleInOrder(p.filter(func(m *member) bool {
+		return m.state == pub.LifecycleStatePreparingDelete && !m.named
+	}))
+	slices.Reverse(candidates)
+	slices.SortStableFunc(candidates, func(a, b *member) int {
+		return btoi(lifecycle.Held(p.preDelete(), b.pod)) - btoi(lifecycle.Held(p.preDelete(), a.pod))
+	})
+	for _, m := range candidates[:min(need, len(candidates))] {
+		state := lifecycle.Begin(p.Set.Spec.Lifecycle, m.pod)
+		if inplace.InProgress(m.pod) {
+			state = pub.LifecycleStateUpdating
+		}
+		p.enter(m, state)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// finish deletes the pods in PreparingDelete that the hook does not hold any more.
+func (p *planner) finish() {
+	for _, m := range p.members {
+		if m.state == pub.LifecycleStatePreparingDelete && !lifecycle.Held(p.preDelete(), m.pod) {
+			p.remove(m, ReasonPrepared, false)
+		}
+	}
+}
+
+// deleteFinished deletes the pods that have ended, when the hook preDelete does not hold them: nothing
+// starts them again.
+func (p *planner) deleteFinished() {
+	for _, pod := range p.Pods {
+		switch {
+		case !p.finished(pod) || workload.Terminating(pod):
+		case !lifecycle.Held(p.preDelete(), pod):
+			p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: ReasonFinished})
+		case lifecycle.State(pod) != pub.LifecycleStatePreparingDelete:
+			p.out.Patches = append(p.out.Patches,
+				*lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Set.Spec.Lifecycle, p.Now))
+		}
+	}
+}
+
+// finished reports whether the pod is one of the set and has ended.
+func (p *planner) finished(pod *corev1.Pod) bool {
+	return workload.Finished(pod) && p.mine(pod) && p.selector.Matches(podLabels(pod.Labels))
+}
+
+// deleteNamed deletes the pods whose deletion is requested: those that are not ready at once, the
+// others as maxUnavailable permits. It returns how many remain.
+func (p *planner) deleteNamed() int {
+	named := p.filter(func(m *member) bool {
+		return m.named && !m.deleted && m.state != pub.LifecycleStatePreparingDelete
+	})
+	remaining := 0
+	for _, m := range p.scaleInOrder(named) {
+		if p.blocked(m) {
+			remaining++
+			continue
+		}
+		p.remove(m, ReasonSpecified, false)
+	}
+	return remaining
+}
+
+// updateSurge returns how many pods above replicas the update uses: as many as still must be updated,
+// at most maxSurge, and none while the set updates no pods.
+func (p *planner) updateSurge() int {
+	if p.maxSurge == 0 || !p.updates() {
+		return 0
+	}
+	return min(p.maxSurge, p.toUpdate(), p.updatable())
+}
+
+// updatable returns how many pods of old revisions can be updated, up to maxSurge: with InPlaceOnly,
+// those that can be updated in place.
+func (p *planner) updatable() int {
+	if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		return p.maxSurge
+	}
+	n := 0
+	for _, m := range p.members {
+		if m.leaving() || m.updated {
+			continue
+		}
+		if change, _, err := p.decide(m); change != nil || err != nil {
+			n++
+		}
+		if n == p.maxSurge {
+			break
+		}
+	}
+	return n
+}
+
+// toUpdate returns how many pods still must be updated: both the old pods exceed the partition and the
+// updated ones are too few.
+func (p *planner) toUpdate() int {
+	old, updated := 0, 0
+	for _, m := range p.members {
+		switch {
+		case m.leaving():
+		case m.updated:
+			updated++
+		default:
+			old++
+		}
+	}
+	return max(min(old-p.partition, p.replicas-p.partition-updated), 0)
+}
+
+// scaleIn deletes the pods that exceed replicas and the surge of the update: pods of old revisions
+// until the partition is met, then those of the update revision.
+func (p *planner) scaleIn(surge int) {
+	var old, updated []*member
+	for _, m := range p.members {
+		switch {
+		case m.leaving():
+		case m.updated:
+			updated = append(updated, m)
+		default:
+			old = append(old, m)
+		}
+	}
+	excess := len(old) + len(updated) - p.replicas - surge
+	if excess <= 0 {
+		return
+	}
+	fromOld := min(excess, max(len(old)-p.partition, 0))
+	fromOld = max(fromOld, excess-len(updated))
+	chosen := p.choose(old, fromOld)
+	chosen = append(chosen, p.choose(updated, excess-fromOld)...)
+	for _, m := range chosen {
+		if m.available && p.budget <= 0 || m.ready && p.spare <= 0 {
+			continue
+		}
+		p.remove(m, ReasonScaleIn, false)
+	}
+}
+
+// choose returns the n members to delete first. It sorts only if there is a choice.
+func (p *planner) choose(members []*member, n int) []*member {
+	if n <= 0 {
+		return nil
+	}
+	if n >= len(members) {
+		return slices.Clone(members)
+	}
+	return slices.Clone(p.scaleInOrder(members)[:n])
+}

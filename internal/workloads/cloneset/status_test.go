@@ -1,0 +1,267 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+func TestStatusCountsPods(t *testing.T) {
+	f := newFixture(t, 4, partition(2), paused, func(set *v1alpha1.CloneSet) { set.Spec.MinReadySeconds = 30 })
+	f.pod("a", f.isOld).pod("b", f.isOld, notReady).pod("c").pod("d", readyFor(time.Second)).pod("e", terminating)
+	want := v1alpha1.CloneSetStatus{
+		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 3, AvailableReplicas: 2,
+		UpdatedReplicas: 2, UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, ExpectedUpdatedReplicas: 2,
+		UpdateRevision: f.new.Name, CurrentRevision: f.old.Name, CollisionCount: new(int32), LabelSelector: "app=web",
+	}
+	out := f.plan(t)
+	if diff := cmp.Diff(want, out.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	f.set.Status = out.Status
+	if diff := cmp.Diff(out.Status, f.plan(t).Status); diff != "" {
+		t.Errorf("second status (-want +got):\n%s", diff)
+	}
+}
+
+// TestPodsInOtherStatesAreNotAvailable counts a ready pod in each state.
+func TestPodsInOtherStatesAreNotAvailable(t *testing.T) {
+	f := newFixture(t, 6, paused)
+	for i, state := range []pub.LifecycleStateType{
+		pub.LifecycleStatePreparingNormal, pub.LifecycleStateNormal, pub.LifecycleStatePreparingUpdate,
+		pub.LifecycleStateUpdating, pub.LifecycleStateUpdated, pub.LifecycleStatePreparingDelete,
+	} {
+		f.pod(string(rune('a'+i)), inState(state))
+	}
+	if s := f.plan(t).Status; s.ReadyReplicas != 6 || s.AvailableReplicas != 1 || s.UpdatedAvailableReplicas != 1 {
+		t.Errorf("ready %d, available %d, updated and available %d, want 6, 1 and 1",
+			s.ReadyReplicas, s.AvailableReplicas, s.UpdatedAvailableReplicas)
+	}
+}
+
+func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		partition int32
+		pods      func(*fixture)
+		current   bool
+	}{
+		"old pods":                   {pods: func(f *fixture) { f.pod("a").pod("b", f.isOld) }},
+		"all pods are updated":       {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }, current: true},
+		"no pods":                    {pods: func(*fixture) {}, current: true},
+		"old pods must be recreated": {partition: 1, pods: func(f *fixture) { f.pod("a") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 2, partition(test.partition))
+			test.pods(f)
+			status := f.plan(t).Status
+			if got := status.CurrentRevision == f.new.Name; got != test.current {
+				t.Errorf("current revision %s, want the new one: %t", status.CurrentRevision, test.current)
+			}
+		})
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods func(*fixture)
+		want bool
+	}{
+		"all available":            {pods: func(f *fixture) { f.pod("a").pod("b") }, want: true},
+		"one pod is ending":        {pods: func(f *fixture) { f.pod("a").pod("b").pod("c", terminating) }, want: true},
+		"old pods that must stay":  {pods: func(f *fixture) { f.set.Spec.UpdateStrategy.Paused = true; f.pod("a", f.isOld).pod("b") }, want: true},
+		"no pods":                  {pods: func(*fixture) {}},
+		"one pod is missing":       {pods: func(f *fixture) { f.pod("a") }},
+		"one pod is not ready":     {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }},
+		"one pod is not available": {pods: func(f *fixture) { f.set.Spec.MinReadySeconds = 30; f.pod("a").pod("b", readyFor(time.Second)) }},
+		"one pod too many":         {pods: func(f *fixture) { f.pod("a").pod("b").pod("c") }},
+		"an update starts":         {pods: func(f *fixture) { f.pod("a", f.isOld).pod("b") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 2)
+			test.pods(f)
+			out := f.plan(t)
+			if got := out.Settled(f.set); got != test.want {
+				t.Errorf("settled %t, want %t with the status %+v", got, test.want, out.Status)
+			}
+		})
+	}
+}
+
+func TestUnknownNamesAreReported(t *testing.T) {
+	f := newFixture(t, 1, naming("gone", "a", "lost"), paused)
+	f.pod("a")
+	out := f.plan(t)
+	if len(out.Status.Conditions) != 1 || out.Status.Conditions[0].Type != ConditionPodsToDeleteNotFound ||
+		!strings.HasSuffix(out.Status.Conditions[0].Message, ": web-gone, web-lost.") {
+		t.Fatalf("conditions %+v, want one that names web-gone and web-lost", out.Status.Conditions)
+	}
+	f.set.Status = out.Status
+	f.set.Spec.ScaleStrategy.PodsToDelete = nil
+	if c := f.plan(t).Status.Conditions[0]; c.Status != corev1.ConditionFalse {
+		t.Errorf("condition %+v after the names are removed, want False", c)
+	}
+}
+
+// TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
+func TestUnplannedSetIsReported(t *testing.T) {
+	f := newFixture(t, 3, partition(2))
+	f.pod("a").pod("b", f.isOld)
+	recorded := f.old.Data.Raw
+	f.old.Data.Raw = []byte("{")
+	_, err := Plan(f.input())
+	if err == nil {
+		t.Fatal("a broken revision is accepted")
+	}
+	status := Unplanned(f.set, err, now())
+	want := []v1alpha1.CloneSetCondition{{
+		Type: "FailedScale", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
+		LastTransitionTime: metav1.NewTime(now()), LastUpdateTime: metav1.NewTime(now()),
+	}}
+	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != f.set.Status.ObservedGeneration {
+		t.Errorf("observed generation %d; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
+	}
+	f.set.Status, f.old.Data.Raw = status, recorded
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v after the repair, want False", got)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
+	since := metav1.NewTime(now().Add(-time.Hour))
+	condition := func(
+		kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
+	) v1alpha1.CloneSetCondition {
+		return v1alpha1.CloneSetCondition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at, LastUpdateTime: metav1.NewTime(now()),
+		}
+	}
+	failing := condition(v1alpha1.CloneSetConditionFailedScale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)
+	failing.LastUpdateTime = since
+	refused := condition(v1alpha1.CloneSetConditionFailedUpdate, corev1.ConditionTrue, reasonInPlace, "x", since)
+	refused.LastUpdateTime = since
+	scale, update := v1alpha1.CloneSetConditionFailedScale, v1alpha1.CloneSetConditionFailedUpdate
+	for name, test := range map[string]struct {
+		before   []v1alpha1.CloneSetCondition
+		failures []workload.Failure
+		want     []v1alpha1.CloneSetCondition
+	}{
+		"no failure": {},
+		"create": {
+			failures: []workload.Failure{{Object: "pod web-a", Err: quota}, {Object: "pod web-b", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
+			},
+		},
+		"again": {
+			before:   []v1alpha1.CloneSetCondition{failing},
+			failures: []workload.Failure{{Object: "pod web-a", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), since),
+			},
+		},
+		"recovered": {
+			before: []v1alpha1.CloneSetCondition{failing},
+			want: []v1alpha1.CloneSetCondition{
+				condition(scale, corev1.ConditionFalse, "Recovered", "", metav1.NewTime(now())),
+			},
+		},
+		"patch": {
+			failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: quota}},
+			want: []v1alpha1.CloneSetCondition{
+				condition(update, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
+			},
+		},
+		"a refused update stays": {
+			before: []v1alpha1.CloneSetCondition{refused}, want: []v1alpha1.CloneSetCondition{refused},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &v1alpha1.CloneSetStatus{Conditions: test.before}
+			Failed(status, test.failures, now())
+			if diff := cmp.Diff(test.want, status.Conditions); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMessagesDoNotDependOnTheOrderOfPods reads the pods in both orders: the cache returns them in any.
+func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
+	for name, f := range map[string]*fixture{
+		"deleted pods": newFixture(t, 0),
+		"pods that cannot be updated": newFixture(t, 2, func(set *v1alpha1.CloneSet) {
+			set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+			set.Spec.Template.Spec.HostNetwork = true
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.many(f.isOld, "a", "b")
+			f.pods[0].Status.Conditions[0].LastTransitionTime = ago(2 * time.Hour)
+			first := f.plan(t)
+			slices.Reverse(f.pods)
+			f.pods[0].Status.Conditions[0].LastTransitionTime = ago(3 * time.Hour)
+			second := f.plan(t)
+			if len(first.Events) == 0 {
+				t.Fatal("no event")
+			}
+			if diff := cmp.Diff(first.Events, second.Events); diff != "" {
+				t.Errorf("events (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(first.Status.Conditions, second.Status.Conditions); diff != "" {
+				t.Errorf("conditions (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOverdueDeletionIsReported(t *testing.T) {
+	f := newFixture(t, 2, withClaims).pod("a").claim("a").pod("b", terminating).claim("b")
+	f.pod("without", terminating)
+	deleted := func(d time.Duration) {
+		at := ago(d)
+		f.pods[1].DeletionTimestamp, f.pods[2].DeletionTimestamp = &at, &at
+	}
+	deleted(4 * time.Minute)
+	out := f.plan(t)
+	if len(out.Status.Conditions)+len(out.StatusEvents) != 0 || out.RequeueAfter != time.Minute {
+		t.Errorf("conditions %+v, events %+v, next step after %s, want one after a minute",
+			out.Status.Conditions, out.StatusEvents, out.RequeueAfter)
+	}
+	deleted(5 * time.Minute)
+	out = f.plan(t)
+	const message = "Pods are still terminating 5 minutes after their grace period, and new pods wait for their names or claims: " +
+		"web-b. If their node is lost, delete its Node object or add the taint node.kubernetes.io/out-of-service."
+	want := []v1alpha1.CloneSetCondition{{
+		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0), LastUpdateTime: ago(0),
+	}}
+	if diff := cmp.Diff(want, out.Status.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if len(out.StatusEvents) != 1 || out.StatusEvents[0].Message() != message {
+		t.Errorf("events %+v, want one with the message", out.StatusEvents)
+	}
+	f.set.Status = out.Status
+	if out = f.plan(t); len(out.StatusEvents) > 0 || !cmp.Equal(f.set.Status, out.Status) {
+		t.Errorf("events %+v, status %+v after the condition is set, want no change", out.StatusEvents, out.Status)
+	}
+	f.pods = f.pods[:1]
+	if out = f.plan(t); out.Status.Conditions[0].Status != corev1.ConditionFalse || len(out.StatusEvents) > 0 {
+		t.Errorf("conditions %+v after the pod is gone, want False", out.Status.Conditions)
+	}
+}

@@ -1,0 +1,69 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
+)
+
+func TestResize(t *testing.T) {
+	one, two := template("main:1"), template("main:2")
+	two.Spec.Containers[0].Resources.Requests = list("cpu", "2")
+	for name, writes := range map[string]int{"all writes": all, "crash before the resize": 2} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(pod(one))
+			n.write(start(t, n, one, two, "web-b", 0, now), writes)
+			if inplace.Done(n.pod) {
+				t.Error("done before the kubelet acts")
+			}
+			finish(t, n, now)
+			if cpu := n.pod.Spec.Containers[0].Resources.Requests["cpu"]; cpu.String() != "2" {
+				t.Errorf("cpu %s, want 2", cpu.String())
+			}
+			if strings.Contains(n.pod.Annotations[pub.InPlaceUpdateStateKey], "nextContainerResources") {
+				t.Error("the state keeps the resources")
+			}
+		})
+	}
+	two.Spec.Containers[0].Image = "main:1"
+	n := newNode(pod(one))
+	patch := start(t, n, one, two, "web-b", time.Hour, now)
+	if len(patch.Conditions) > 0 {
+		t.Error("a resize without restart makes the pod not ready")
+	}
+	n.write(patch, all)
+	n.pod.Status.Conditions = append(n.pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: "Infeasible", Message: "no CPU",
+	})
+	if step := inplace.Next(n.pod, now); step.Refused != "the resize is infeasible: no CPU" || step.Patch != nil {
+		t.Errorf("step %+v, want that the update is refused", step)
+	}
+	n.pod.Status.Conditions[2].Reason = "Deferred"
+	if step := inplace.Next(n.pod, now); step.Refused != "" || step.Patch != nil || inplace.Done(n.pod) {
+		t.Errorf("step %+v, want to wait", step)
+	}
+}
+
+func TestResizeThatTheAPIServerRefuses(t *testing.T) {
+	one, two := template("main:1"), template("main:1")
+	two.Spec.Containers[0].Resources.Requests = list("cpu", "2")
+	n := newNode(pod(one))
+	n.write(start(t, n, one, two, "web-b", 0, now), 1)
+	n.pod.Annotations[pub.ResizeRefusedKey] = "no"
+	if step := inplace.Next(n.pod, now); step.Refused != "no" || step.Patch != nil {
+		t.Errorf("step %+v, want that the update is refused", step)
+	}
+	n.write(start(t, n, two, one, "web-a", 0, now), all)
+	if why, ok := n.pod.Annotations[pub.ResizeRefusedKey]; ok {
+		t.Errorf("a rollback keeps the annotation %q", why)
+	}
+	finish(t, n, now)
+}

@@ -1,0 +1,320 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const (
+	deleteKey = `{"userAgent":"Lifecycle","key":"preDeleteHook"}`
+	updateKey = `{"userAgent":"Lifecycle","key":"preUpdateHook"}`
+	otherKey  = `{"userAgent":"ContainerRecreateRequest","key":"x"}`
+)
+
+func pod(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
+	workload.AddGate(&p.Spec, pub.KruisePodReadyConditionType)
+	change(p)
+	return p
+}
+
+func in(state pub.LifecycleStateType, message string, status corev1.ConditionStatus) *corev1.Pod {
+	return pod(func(p *corev1.Pod) {
+		p.Labels[pub.LifecycleStateKey] = string(state)
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: pub.KruisePodReadyConditionType, Status: status, Message: message},
+		}
+	})
+}
+
+func marking() *pub.Lifecycle {
+	hook := func() *pub.LifecycleHook {
+		return &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, MarkPodNotReady: true}
+	}
+	return &pub.Lifecycle{PreDelete: hook(), InPlaceUpdate: hook()}
+}
+
+func TestHandlers(t *testing.T) {
+	hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"a": "1", "b": ""}, FinalizersHandler: []string{"x/y"}}
+	for name, test := range map[string]struct {
+		hook           *pub.LifecycleHook
+		labels         map[string]string
+		finalizers     []string
+		held, restored bool
+	}{
+		"no hook":          {nil, map[string]string{"a": "1"}, nil, false, true},
+		"no handler":       {hook, nil, nil, false, false},
+		"label":            {hook, map[string]string{"a": "1"}, nil, true, false},
+		"other value":      {hook, map[string]string{"a": "2"}, nil, false, false},
+		"empty value":      {hook, map[string]string{"b": ""}, nil, true, false},
+		"finalizer":        {hook, nil, []string{"x/y", "z"}, true, false},
+		"other finalizer":  {hook, nil, []string{"z"}, false, false},
+		"all":              {hook, map[string]string{"a": "1", "b": ""}, []string{"x/y"}, true, true},
+		"one label misses": {hook, map[string]string{"a": "1"}, []string{"x/y"}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Finalizers: test.finalizers}}
+			if got := lifecycle.Held(test.hook, p); got != test.held {
+				t.Errorf("Held = %v, want %v", got, test.held)
+			}
+			if got := lifecycle.Restored(test.hook, p); got != test.restored {
+				t.Errorf("Restored = %v, want %v", got, test.restored)
+			}
+		})
+	}
+}
+
+func TestState(t *testing.T) {
+	if got := lifecycle.State(&corev1.Pod{}); got != pub.LifecycleStateNormal {
+		t.Errorf("State without label = %s, want Normal", got)
+	}
+	if got := lifecycle.State(in(pub.LifecycleStateUpdated, "", corev1.ConditionTrue)); got != pub.LifecycleStateUpdated {
+		t.Errorf("State = %s, want Updated", got)
+	}
+}
+
+func TestAfterUpdate(t *testing.T) {
+	restored := pod(func(p *corev1.Pod) { p.Labels["hook"] = "on" })
+	for name, test := range map[string]struct {
+		hooks *pub.Lifecycle
+		pod   *corev1.Pod
+		want  pub.LifecycleStateType
+	}{
+		"no hooks":     {nil, restored, pub.LifecycleStateNormal},
+		"no hook":      {&pub.Lifecycle{}, restored, pub.LifecycleStateNormal},
+		"restored":     {marking(), restored, pub.LifecycleStateNormal},
+		"not restored": {marking(), &corev1.Pod{}, pub.LifecycleStateUpdated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lifecycle.AfterUpdate(test.hooks, test.pod); got != test.want {
+				t.Errorf("AfterUpdate = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBegin(t *testing.T) {
+	hook := &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"a/b"}}}
+	for name, test := range map[string]struct {
+		hooks *pub.Lifecycle
+		pod   *corev1.Pod
+		want  pub.LifecycleStateType
+	}{
+		"no hooks":    {nil, &corev1.Pod{}, pub.LifecycleStateNormal},
+		"other hooks": {marking(), &corev1.Pod{}, pub.LifecycleStateNormal},
+		"no handler":  {hook, &corev1.Pod{}, pub.LifecycleStatePreparingNormal},
+		"one handler": {hook, pod(func(p *corev1.Pod) { p.Labels["hook"] = "on" }), pub.LifecycleStatePreparingNormal},
+		"all handlers": {hook, pod(func(p *corev1.Pod) {
+			p.Labels["hook"], p.Finalizers = "on", []string{"a/b"}
+		}), pub.LifecycleStateNormal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lifecycle.Begin(test.hooks, test.pod); got != test.want {
+				t.Errorf("Begin = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEnter(t *testing.T) {
+	const (
+		normal, preparingDelete = pub.LifecycleStateNormal, pub.LifecycleStatePreparingDelete
+		preparingUpdate         = pub.LifecycleStatePreparingUpdate
+		updating, updated       = pub.LifecycleStateUpdating, pub.LifecycleStateUpdated
+	)
+	quiet := marking()
+	quiet.PreDelete.MarkPodNotReady, quiet.InPlaceUpdate.MarkPodNotReady = false, false
+	for name, test := range map[string]struct {
+		pod   *corev1.Pod
+		state pub.LifecycleStateType
+		hooks *pub.Lifecycle
+		// message and status are of KruisePodReady, empty if it is not written.
+		message string
+		status  corev1.ConditionStatus
+		label   bool
+		ready   bool
+	}{
+		"first condition":              {pod(func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = "Normal" }), normal, nil, "", "True", false, false},
+		"no gate":                      {&corev1.Pod{}, preparingDelete, marking(), "", "", true, false},
+		"nothing changes":              {in(normal, "", "True"), normal, marking(), "", "", false, false},
+		"before deletion":              {in(normal, "", "True"), preparingDelete, marking(), "[" + deleteKey + "]", "False", true, true},
+		"before deletion, not marking": {in(normal, "", "True"), preparingDelete, quiet, "", "", true, false},
+		"before update":                {in(normal, "[]", "True"), preparingUpdate, marking(), "[" + updateKey + "]", "False", true, true},
+		"update starts":                {in(preparingUpdate, "["+updateKey+"]", "False"), updating, marking(), "", "", true, false},
+		"update ends":                  {in(updating, "["+updateKey+"]", "False"), updated, marking(), "[]", "True", true, false},
+		"back to normal from PreparingDelete": {
+			in(preparingDelete, "["+deleteKey+"]", "False"), normal, marking(), "[]", "True", true, false,
+		},
+		"back to normal from PreparingUpdate": {
+			in(preparingUpdate, "["+updateKey+"]", "False"), normal, marking(), "[]", "True", true, false,
+		},
+		"back to normal from Updating": {in(updating, "["+updateKey+"]", "False"), normal, marking(), "[]", "True", true, false},
+		"back to normal from Updated":  {in(updated, "["+updateKey+"]", "False"), normal, marking(), "[]", "True", true, false},
+		"deletion during an update": {
+			in(updating, "["+updateKey+"]", "False"), preparingDelete, marking(), "[" + deleteKey + "]", "False", true, true,
+		},
+		"hook removed from the set": {
+			in(preparingDelete, "["+deleteKey+"]", "False"), preparingDelete, nil, "[]", "True", false, false,
+		},
+		"crash before the label": {in(normal, "["+deleteKey+"]", "False"), preparingDelete, marking(), "", "", true, false},
+		"reasons of others are kept": {
+			in(preparingDelete, "["+otherKey+","+deleteKey+"]", "False"), normal, marking(), "[" + otherKey + "]", "False", true, true,
+		},
+		"added to the reasons of others": {
+			in(normal, "["+otherKey+"]", "False"), preparingDelete, marking(), "[" + otherKey + "," + deleteKey + "]", "False", true, true,
+		},
+		"message that is not JSON": {in(normal, "x", "False"), normal, marking(), "[]", "True", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch := lifecycle.Enter(test.pod, test.state, test.hooks, now)
+			if patch == nil {
+				patch = &workload.PodPatch{}
+			}
+			var got corev1.PodCondition
+			ready := false
+			for _, c := range patch.Conditions {
+				if c.Type == pub.KruisePodReadyConditionType {
+					got = c
+				}
+				ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse
+			}
+			if got.Message != test.message || got.Status != test.status {
+				t.Errorf("condition %s %s, want %s %s", got.Status, got.Message, test.status, test.message)
+			}
+			if ready != test.ready {
+				t.Errorf("Ready becomes False: %v, want %v", ready, test.ready)
+			}
+			label := patch.Labels[pub.LifecycleStateKey]
+			if (label != nil) != test.label || label != nil && *label != string(test.state) {
+				t.Errorf("labels %v, want the state: %v", patch.Labels, test.label)
+			}
+			if timestamp := patch.Annotations[pub.LifecycleTimestampKey]; test.label &&
+				(timestamp == nil || *timestamp != "2026-11-21T12:00:00Z") {
+				t.Errorf("annotations %v, want the time", patch.Annotations)
+			}
+		})
+	}
+}
+
+func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
+	p := in(pub.LifecycleStateNormal, "["+otherKey+"]", corev1.ConditionFalse)
+	old := metav1.NewTime(now.Add(-time.Hour))
+	p.Status.Conditions[1].LastTransitionTime = old
+	patch := lifecycle.Enter(p, pub.LifecycleStatePreparingDelete, marking(), now)
+	if got := patch.Conditions[0].LastTransitionTime; !got.Equal(&old) {
+		t.Errorf("LastTransitionTime = %v, want %v", got, old)
+	}
+}
+
+func TestGated(t *testing.T) {
+	for name, test := range map[string]struct {
+		hooks *pub.Lifecycle
+		want  bool
+	}{
+		"no hooks":       {nil, false},
+		"empty":          {&pub.Lifecycle{}, false},
+		"hooks":          {&pub.Lifecycle{PreDelete: &pub.LifecycleHook{}}, false},
+		"update marks":   {&pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{MarkPodNotReady: true}}, true},
+		"deletion marks": {&pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}, true},
+	} {
+		if got := lifecycle.Gated(test.hooks); got != test.want {
+			t.Errorf("%s: Gated = %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// FuzzStates walks through states with crashes between the writes of a patch, with hooks that are
+// edited, and with reasons that others add. In Normal, no hook keeps the pod from being ready.
+func FuzzStates(f *testing.F) {
+	f.Add([]byte{4, 0, 1, 2, 3, 0})
+	f.Add([]byte{20, 0, 33, 18, 3, 64, 0, 4, 130, 0})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		states := []pub.LifecycleStateType{
+			pub.LifecycleStateNormal, pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating,
+			pub.LifecycleStateUpdated, pub.LifecycleStatePreparingDelete,
+		}
+		p := in(pub.LifecycleStateNormal, "", corev1.ConditionTrue)
+		for i, step := range steps {
+			hooks := marking()
+			hooks.PreDelete.MarkPodNotReady = step&32 == 0
+			hooks.InPlaceUpdate.MarkPodNotReady = step&64 == 0
+			if step&128 != 0 {
+				hooks = nil
+			}
+			patch := lifecycle.Enter(p, states[step%8%5], hooks, now)
+			apply(p, patch, step&16 == 0)
+			apply(p, lifecycle.Refresh(p, hooks, now), true)
+			if again := lifecycle.Refresh(p, hooks, now); again != nil {
+				t.Fatalf("step %d: a second write: %v", i, again)
+			}
+			c := workload.Condition(p, pub.KruisePodReadyConditionType)
+			if lifecycle.State(p) == pub.LifecycleStateNormal && strings.Contains(c.Message, "Lifecycle") {
+				t.Fatalf("step %d: a Normal pod is not ready: %s", i, c.Message)
+			}
+			if ready := c.Message == "" || c.Message == "[]"; ready != (c.Status == corev1.ConditionTrue) {
+				t.Fatalf("step %d: status %s with message %s", i, c.Status, c.Message)
+			}
+			if !slices.Contains([]string{"", "[]"}, c.Message) && !json.Valid([]byte(c.Message)) {
+				t.Fatalf("step %d: message %q", i, c.Message)
+			}
+		}
+	})
+}
+
+// apply executes the writes of a patch in order, the second only if the program survives the first.
+func apply(p *corev1.Pod, patch *workload.PodPatch, survives bool) {
+	if patch == nil {
+		return
+	}
+	for _, c := range patch.Conditions {
+		i := slices.IndexFunc(p.Status.Conditions, func(o corev1.PodCondition) bool { return o.Type == c.Type })
+		if i < 0 {
+			p.Status.Conditions = append(p.Status.Conditions, c)
+			continue
+		}
+		p.Status.Conditions[i] = c
+	}
+	for key, value := range patch.Labels {
+		if survives {
+			p.Labels[key] = *value
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	p := in(pub.LifecycleStateNormal, "", corev1.ConditionTrue)
+	one, two := "1", "2"
+	a := &workload.PodPatch{Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &one}}
+	b := &workload.PodPatch{Pod: p, Reason: "B", Labels: map[string]*string{"y": &two}, Controller: workload.Release}
+	got := a.Merge(b)
+	want := &workload.PodPatch{
+		Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &two}, Controller: workload.Release,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if *a.Labels["y"] != "1" {
+		t.Error("Merge changes its receiver")
+	}
+	var none *workload.PodPatch
+	if none.Merge(a) != a || a.Merge(nil) != a || none.Merge(nil) != nil {
+		t.Error("Merge with nil does not return the other")
+	}
+}

@@ -1,0 +1,350 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// memory remembers what the process wrote for each set until the cache has it. At the start of the
+// process it is empty: what a crashed process wrote is found in the cache, or by its name. It is
+// safe for concurrent use.
+type memory struct {
+	mu   sync.Mutex
+	sets map[types.NamespacedName]*remembered
+	// differ are the sets whose status differs.
+	differ map[types.NamespacedName]bool
+	// cached are the versions that the stores had last.
+	cached versions
+}
+
+// remembered is what is remembered about a set.
+type remembered struct {
+	uid types.UID
+	// set, pods, claims and revisions are the highest resource versions that were written, empty if
+	// the cache has them.
+	set, pods, claims, revisions string
+	// deleted are the pods that were deleted, and that the cache does not show as terminating yet.
+	deleted map[types.UID]bool
+	// waiting is set if the last reconcile found an old cache: then any event of the set matters.
+	// since is when the first of such reconciles in a row was.
+	waiting bool
+	since   time.Time
+	// taken are names of pods that belong to others.
+	taken map[string]bool
+	// encoder is used by one reconcile at a time.
+	encoder revision.Encoder
+	// planned is when the last step was planned or waited for the cache, and size the number of pods
+	// then.
+	planned time.Time
+	size    int
+	// differs is since when the status of the set differs from that of its last step, zero if it does not.
+	differs time.Time
+	// generation is that of the last step, and begun is when its first step was planned, zero when the
+	// set has settled since.
+	generation int64
+	begun      time.Time
+	// events are those about pods that were not reported yet, and reported is when the last ones were.
+	events   []workload.Event
+	reported time.Time
+	// failures is the number of steps in a row that ended with an error that may pass.
+	failures int
+}
+
+func newMemory() *memory {
+	return &memory{sets: make(map[types.NamespacedName]*remembered), differ: make(map[types.NamespacedName]bool)}
+}
+
+// of requires the lock. It forgets what belongs to an earlier set with the same name.
+func (m *memory) of(key types.NamespacedName, uid types.UID) *remembered {
+	r := m.sets[key]
+	if r == nil || r.uid != uid {
+		r = &remembered{uid: uid}
+		m.sets[key] = r
+	}
+	return r
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, key)
+	delete(m.differ, key)
+}
+
+// versions are the resource versions of the stores.
+type versions struct{ set, pods, claims, revisions string }
+
+// observe returns the versions that read returns. If they are older than those before, the API server
+// was restored from a backup: what was written is lost, and its versions say nothing about the cache.
+func (m *memory) observe(read func() versions) versions {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, now := m.cached, read()
+	m.cached = now
+	if older(now.set, before.set) || older(now.pods, before.pods) || older(now.claims, before.claims) ||
+		older(now.revisions, before.revisions) {
+		for _, r := range m.sets {
+			r.set, r.pods, r.claims, r.revisions, r.deleted = "", "", "", "", nil
+		}
+	}
+	return now
+}
+
+// caughtUp reports whether the cache has everything that was written for the set. The pods are those
+// of the set in the cache. Otherwise the events of the pods report it.
+func (m *memory) caughtUp(key types.NamespacedName, uid types.UID, cached versions, pods []*corev1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.waiting = false
+	for _, each := range []struct {
+		wrote  *string
+		cached string
+	}{{&r.set, cached.set}, {&r.pods, cached.pods}, {&r.claims, cached.claims}, {&r.revisions, cached.revisions}} {
+		if older(each.cached, *each.wrote) {
+			r.waiting = true
+		} else {
+			*each.wrote = ""
+		}
+	}
+	if len(r.deleted) > 0 {
+		unseen := make(map[types.UID]bool)
+		for _, pod := range pods {
+			if r.deleted[pod.UID] && !workload.Terminating(pod) {
+				unseen[pod.UID] = true
+			}
+		}
+		r.deleted, r.waiting = unseen, r.waiting || len(unseen) > 0
+	}
+	return !r.waiting
+}
+
+// older reports whether the cache is older than a write.
+func older(cached, wrote string) bool {
+	if wrote == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached, wrote)
+	return err == nil && order < 0
+}
+
+// await makes any event of the set matter until it is reconciled again.
+func (m *memory) await(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).waiting = true
+}
+
+// The delays after steps in a row that ended with an error that may pass.
+const (
+	firstRetry  = 100 * time.Millisecond
+	maxRetries  = 6
+	longestWait = 5 * time.Second
+)
+
+// failed counts a step that ended with an error that may pass, and returns the time until the next.
+func (m *memory) failed(key types.NamespacedName, uid types.UID) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	delay := min(firstRetry<<min(r.failures, maxRetries), longestWait)
+	r.failures++
+	return delay
+}
+
+// recovered forgets the failed steps.
+func (m *memory) recovered(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).failures = 0
+}
+
+// rest ends the wait of a set that needs no step, whatever the cache has.
+func (m *memory) rest(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.sets[key]; r != nil {
+		r.waiting = false
+	}
+}
+
+// isWaiting reports whether the last reconcile of the set found an old cache.
+func (m *memory) isWaiting(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	return r != nil && r.waiting
+}
+
+// wrote remembers the writes of a step.
+func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	for _, each := range []struct {
+		highest *string
+		version string
+	}{{&r.pods, step.Pods}, {&r.claims, step.Claims}, {&r.revisions, step.Revisions}} {
+		if each.version != "" && (*each.highest == "" || older(*each.highest, each.version)) {
+			*each.highest = each.version
+		}
+	}
+	for _, uid := range step.Deleted {
+		if r.deleted == nil {
+			r.deleted = make(map[types.UID]bool)
+		}
+		r.deleted[uid] = true
+	}
+	for _, name := range step.Taken {
+		if r.taken == nil {
+			r.taken = make(map[string]bool)
+		}
+		r.taken[name] = true
+	}
+}
+
+// takenNames returns names of pods that the set must not use.
+func (m *memory) takenNames(key types.NamespacedName, uid types.UID) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.of(key, uid).taken
+}
+
+// encoder returns the encoder of the set.
+func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Encoder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &m.of(key, uid).encoder
+}
+
+// published remembers the resource version of the set after a write of its status.
+func (m *memory) published(key types.NamespacedName, uid types.UID, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.set, r.differs = version, time.Time{}
+	delete(m.differ, key)
+}
+
+// compared remembers whether the status of the set differs from that of its last step.
+func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch r := m.of(key, uid); {
+	case !differs:
+		r.differs = time.Time{}
+		delete(m.differ, key)
+	case r.differs.IsZero():
+		r.differs = now
+		m.differ[key] = true
+	}
+}
+
+// changing returns the number of sets whose status differs.
+func (m *memory) changing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.differ)
+}
+
+// differing returns for how long the status of the set has differed.
+func (m *memory) differing(key types.NamespacedName, uid types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	if r.differs.IsZero() {
+		return 0
+	}
+	return now.Sub(r.differs)
+}
+
+// planned remembers that a step of the generation for so many pods is planned now.
+func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	r.planned, r.size, r.since = now, pods, time.Time{}
+	if r.generation != generation {
+		r.generation, r.begun = generation, now
+	}
+}
+
+// settled remembers that the set needs nothing more for its generation.
+func (m *memory) settled(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key, uid).begun = time.Time{}
+}
+
+// isBegun reports whether steps for the generation of the set began a short time ago, and the set has
+// not settled yet.
+func (m *memory) isBegun(key types.NamespacedName, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	return r != nil && !r.begun.IsZero() && now.Sub(r.begun) < longestPostponement
+}
+
+// waited remembers that a step for so many pods waits for the cache.
+func (m *memory) waited(key types.NamespacedName, uid types.UID, pods int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key, uid)
+	if r.planned, r.size = now, pods; r.since.IsZero() {
+		r.since = now
+	}
+}
+
+// The time until a set that waits for the cache is reconciled again grows with the time that it has
+// waited: many sets may wait while the API server is down.
+const (
+	recheck        = 20 * time.Millisecond
+	longestRecheck = time.Second
+	recheckPart    = 4
+)
+
+// recheck returns when a set that waits for the cache is reconciled again without an event, zero if it
+// does not wait.
+func (m *memory) recheck(key types.NamespacedName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	if r == nil || !r.waiting {
+		return 0
+	}
+	return min(max(now.Sub(r.since)/recheckPart, recheck), longestRecheck)
+}
+
+// The pause between two steps of a set grows with its size, because the time that a step takes does:
+// a burst of events of many pods causes few steps. It is shorter while a step waits for the cache. The
+// first event after a pause is handled at once.
+const (
+	pausePerPod = 30 * time.Microsecond
+	longest     = 100 * time.Millisecond
+)
+
+// pause returns the time until the next step of the set may be planned.
+func (m *memory) pause(key types.NamespacedName, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[key]
+	if r == nil {
+		return 0
+	}
+	limit := longest
+	if r.waiting {
+		limit = recheck
+	}
+	return max(0, min(time.Duration(r.size)*pausePerPod, limit)-now.Sub(r.planned))
+}

@@ -1,0 +1,61 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package revision_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// TestRevisionIsThatOfOpenKruise compares contents and names with those that OpenKruise 1.9 writes. The
+// files in testdata come from the encoder of k8s.io/apimachinery and the types of k8s.io/api in version
+// 0.32.6, which OpenKruise 1.9.0 uses, and its rules: the set is encoded for its API version, decoded
+// into maps, and spec.template is encoded again, with "$patch": "replace". The name has the FNV-1 hash
+// of these bytes and of the count of collisions.
+func TestRevisionIsThatOfOpenKruise(t *testing.T) {
+	for file, name := range map[string]string{
+		"short": "web-776548c8cb", "stored": "web-55c9655f6f", "wide": "web-7849cbdf69",
+	} {
+		t.Run(file, func(t *testing.T) {
+			wanted, read := &corev1.PodTemplateSpec{}, func(ending string) []byte {
+				content, err := os.ReadFile(filepath.Join("testdata", file+ending))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return content
+			}
+			if err := yaml.UnmarshalStrict(read(".yaml"), wanted); err != nil {
+				t.Fatal(err)
+			}
+			created := plan(t, owner(wanted), nil, 10, nil).Create
+			if diff := cmp.Diff(string(read(".json")), string(created.Data.Raw)); diff != "" || created.Name != name {
+				t.Errorf("revision %s, want %s; Data (-want +got):\n%s", created.Name, name, diff)
+			}
+			again, err := revision.Template(created)
+			if diff := cmp.Diff(wanted, again); err != nil || diff != "" {
+				t.Errorf("template of the revision: error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// Earlier versions of Seamark left out times that are not set. It is the same revision.
+func TestRevisionWithoutTimesIsKept(t *testing.T) {
+	rev := history(t, template("a:1"))[0]
+	rev.Name = "web-5c8d6f9b7c"
+	rev.Data.Raw = bytes.ReplaceAll(rev.Data.Raw, []byte(`"creationTimestamp":null,`), nil)
+	result := plan(t, owner(template("a:1")), []*appsv1.ControllerRevision{rev}, 10, nil)
+	if result.Create != nil || len(result.UpdateRevisions) > 0 || result.Update != rev {
+		t.Errorf("got %v, want the revision unchanged", result)
+	}
+}

@@ -1,0 +1,211 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/model"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
+)
+
+const hookLabel = "example.com/hook"
+
+// planner calls Plan as the controller does.
+type planner struct{}
+
+func (planner) Plan(view *model.State) (model.Step, error) {
+	in := inputOf(view)
+	out, err := statefulset.Plan(in)
+	return model.Step{Actions: out.Actions, Status: func(failures []workload.Failure) model.Object {
+		set := in.Set.DeepCopy()
+		set.Status = statefulset.Failed(in.Set, out.Status, failures, view.Now)
+		return set
+	}}, err
+}
+
+func inputOf(view *model.State) statefulset.Input {
+	return statefulset.Input{
+		Set: setOf(view), Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions,
+		Markers: workload.Markers{Labels: sets.New("role")}, Now: view.Now,
+	}
+}
+
+func setOf(view *model.State) *appsv1beta1.StatefulSet { return view.Set.(*appsv1beta1.StatefulSet) }
+
+func rolling(set *appsv1beta1.StatefulSet) *appsv1beta1.RollingUpdateStatefulSetStrategy {
+	return set.Spec.UpdateStrategy.RollingUpdate
+}
+
+func one[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+func newSet(r *rand.Rand) model.Object {
+	set := &appsv1beta1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1beta1.GroupVersion().String(), Kind: "StatefulSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: model.Namespace, Name: "db"},
+	}
+	spec := &set.Spec
+	spec.Replicas = new(int32(1 + r.IntN(5)))
+	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	spec.Template.Labels = map[string]string{"app": "db"}
+	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
+	spec.PodManagementPolicy = one(r, appsv1.ParallelPodManagement, appsv1.OrderedReadyPodManagement)
+	spec.UpdateStrategy.Type = one(r, appsv1.RollingUpdateStatefulSetStrategyType,
+		appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)
+	spec.UpdateStrategy.RollingUpdate = &appsv1beta1.RollingUpdateStatefulSetStrategy{
+		Partition: new(int32(0)), MaxUnavailable: new(intstr.FromInt32(1)),
+		PodUpdatePolicy: one(r, appsv1beta1.RecreatePodUpdateStrategyType,
+			appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType, appsv1beta1.InPlaceOnlyPodUpdateStrategyType),
+		MinReadySeconds: new(one(r, int32(0), 5)),
+	}
+	if r.IntN(2) == 0 {
+		spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3}
+	}
+	if spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		if r.IntN(2) == 0 {
+			spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(2))}
+		}
+		spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = one(r, nil, &appsv1beta1.UnorderedUpdateStrategy{
+			PriorityStrategy: rolePriority(),
+		})
+	}
+	if r.IntN(3) == 0 {
+		spec.Template.Spec.Containers = append(spec.Template.Spec.Containers, model.Side())
+	}
+	if r.IntN(3) == 0 {
+		spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 2}
+	}
+	if r.IntN(2) == 0 {
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claimOf("data", "1Gi", "")}
+		spec.VolumeClaimTemplates[0].ResourceVersion = ""
+		spec.VolumeClaimUpdateStrategy.Type = one(r, appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
+			appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType)
+		type policy = appsv1beta1.PersistentVolumeClaimRetentionPolicyType
+		spec.PersistentVolumeClaimRetentionPolicy = &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: one(r, policy("Retain"), "Delete"), WhenScaled: one(r, policy("Retain"), "Delete"),
+		}
+	}
+	if r.IntN(2) == 0 {
+		hook := &pub.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: r.IntN(2) == 0}
+		spec.Lifecycle = &pub.Lifecycle{}
+		if r.IntN(3) > 0 {
+			spec.Lifecycle.PreDelete = hook
+		}
+		if r.IntN(3) > 0 {
+			spec.Lifecycle.InPlaceUpdate = hook
+		}
+		if r.IntN(2) == 0 {
+			spec.Lifecycle.PreNormal = hook
+		}
+		if r.IntN(2) == 0 {
+			spec.Template.Labels[hookLabel] = "true"
+		}
+	}
+	return set
+}
+
+// rolePriority updates pods with the label role=1 before those with role=0.
+func rolePriority() *pub.UpdatePriorityStrategy {
+	return &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}}}
+}
+
+// edit is a user who changes the set.
+func edit(name string, weight int, change func(r *rand.Rand, set *appsv1beta1.StatefulSet) string) model.User {
+	return model.User{Name: name, Weight: weight, Do: func(w *model.World) string {
+		did := ""
+		w.EditSet(func(o model.Object) { did = change(w.Rand, o.(*appsv1beta1.StatefulSet)) })
+		return did
+	}}
+}
+
+func users() []model.User {
+	return []model.User{
+		edit("scale", 4, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			set.Spec.Replicas = new(int32(r.IntN(6)))
+			return fmt.Sprint(*set.Spec.Replicas)
+		}),
+		edit("reserve", 2, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			set.Spec.ReserveOrdinals = one(r, nil, []intstr.IntOrString{intstr.FromInt32(1)},
+				[]intstr.IntOrString{intstr.FromString("2-3"), intstr.FromInt32(0)})
+			return fmt.Sprint(set.Spec.ReserveOrdinals)
+		}),
+		edit("image", 6, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			set.Spec.Template.Spec.Containers[0].Image = one(r, "app:1", "app:2", "app:3", "app:3-alias")
+			for i := range set.Spec.Template.Spec.Containers[1:] {
+				set.Spec.Template.Spec.Containers[1+i].Image = one(r, "side:1", "side:2", "side:3")
+			}
+			return set.Spec.Template.Spec.Containers[0].Image
+		}),
+		edit("environment", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strconv.Itoa(r.IntN(2))}}
+			return set.Spec.Template.Spec.Containers[0].Env[0].Value
+		}),
+		edit("size", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			if len(set.Spec.VolumeClaimTemplates) == 0 {
+				return ""
+			}
+			size := resource.MustParse(one(r, "1Gi", "2Gi", "3Gi"))
+			set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+			return size.String()
+		}),
+		edit("partition", 2, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			rolling(set).Partition = new(int32(r.IntN(5)))
+			return fmt.Sprint(*rolling(set).Partition)
+		}),
+		edit("paused", 1, func(_ *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			rolling(set).Paused = !rolling(set).Paused
+			return strconv.FormatBool(rolling(set).Paused)
+		}),
+		edit("maxUnavailable", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			rolling(set).MaxUnavailable = new(one(r, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("60%")))
+			return rolling(set).MaxUnavailable.String()
+		}),
+		edit("policy", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+			rolling(set).PodUpdatePolicy = one(r, appsv1beta1.RecreatePodUpdateStrategyType,
+				appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)
+			return string(rolling(set).PodUpdatePolicy)
+		}),
+		model.KillPod(1), model.EvictPod(1), model.Quota(1),
+		model.LabelPod(3, "role", "", "0", "1"),
+		model.LabelPod(1, pub.SpecifiedDeleteKey, "true"),
+		model.LabelPod(1, appsv1.StatefulSetPodNameLabel, "other"),
+	}
+}
+
+func config(uint64) model.Config {
+	return model.Config{
+		Planner: planner{}, New: newSet, Users: users(), HookLabel: hookLabel,
+		Invariants: []model.Invariant{
+			model.HooksHold(func(set model.Object) *pub.LifecycleHook {
+				if hooks := set.(*appsv1beta1.StatefulSet).Spec.Lifecycle; hooks != nil {
+					return hooks.PreDelete
+				}
+				return nil
+			}),
+			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "db"}) }),
+			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches, model.ClaimsAreKept,
+		},
+		Steps: []func(*model.State, *model.Step) error{
+			onlyReplicasOfStep(model.ServingSteps(minimum, voluntary)), partitionIsKept, replicasAreNotScaledDown,
+			createdPodsHaveClaims, claimsAreExpandedFirst,
+		},
+		Rest: exactAtRest,
+	}
+}
+
+func FuzzModel(f *testing.F) { model.Fuzz(f, 80, config, 283, 1874, 4258, 4487, 4870) }

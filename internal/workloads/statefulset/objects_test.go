@@ -1,0 +1,353 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
+)
+
+func withClaims(whenDeleted, whenScaled appsv1beta1.PersistentVolumeClaimRetentionPolicyType) func(*appsv1beta1.StatefulSet) {
+	return func(set *appsv1beta1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"own": "label"}},
+		}}
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: whenDeleted, WhenScaled: whenScaled,
+		}
+	}
+}
+
+func TestNewPodIsComplete(t *testing.T) {
+	f := build(t, both(replicas(1), withClaims("Delete", "Retain"), inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)))
+	f.in.Set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
+	f.in.Set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}
+	out := f.plan(t)
+	name := out.Status.UpdateRevision
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "db-0", GenerateName: "db-",
+			Labels: map[string]string{
+				"app": "db", "controller-revision-hash": name, "statefulset.kubernetes.io/pod-name": "db-0",
+				"apps.kubernetes.io/pod-index": "0", "lifecycle.apps.kruise.io/state": "Normal",
+			},
+			Annotations: map[string]string{"lifecycle.apps.kruise.io/timestamp": "2026-01-01T12:00:00Z"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "db", UID: "set",
+				Controller: new(true), BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: corev1.PodSpec{
+			Hostname: "db-0", Subdomain: "service",
+			Containers: []corev1.Container{{Name: "db", Image: "db:2"}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"},
+			}}, {Name: "other"}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "InPlaceUpdateReady"}, {ConditionType: "KruisePodReady"}},
+		},
+	}
+	if diff := cmp.Diff([]*corev1.Pod{want}, out.Creates); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	wantClaim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "data-db-0", Labels: map[string]string{"own": "label", "app": "db"},
+		OwnerReferences: want.OwnerReferences,
+	}}
+	if diff := cmp.Diff([]*corev1.PersistentVolumeClaim{wantClaim}, out.CreateClaims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+func TestClaimRetention(t *testing.T) {
+	const keep, del = appsv1beta1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType
+	set := metav1.OwnerReference{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "db", UID: "set",
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+	pod := metav1.OwnerReference{
+		APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "db-0", Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+	earlier, other := pod, metav1.OwnerReference{APIVersion: "v1", Kind: "Other", Name: "x", UID: "x", Controller: new(true)}
+	earlier.UID = "earlier"
+	weak, older := set, set
+	weak.Controller, older.APIVersion = nil, "apps.kruise.io/v1alpha1"
+	type refs = []metav1.OwnerReference
+	for name, test := range map[string]struct {
+		whenDeleted, whenScaled appsv1beta1.PersistentVolumeClaimRetentionPolicyType
+		excess                  bool
+		have, want              refs
+	}{
+		"retain":                              {keep, keep, false, nil, nil},
+		"retain: references are removed":      {keep, keep, false, refs{set}, refs{}},
+		"deleted with the set":                {del, keep, false, nil, refs{set}},
+		"deleted with the set, excess":        {del, keep, true, nil, refs{set}},
+		"deleted when scaled, replica":        {keep, del, false, refs{pod}, refs{}},
+		"deleted when scaled, excess":         {keep, del, true, nil, refs{pod}},
+		"always deleted, replica":             {del, del, false, refs{pod}, refs{set}},
+		"always deleted, excess":              {del, del, true, refs{set}, refs{pod}},
+		"a reference that does not control":   {del, keep, false, refs{weak}, refs{set}},
+		"a reference in another version":      {del, keep, false, refs{older}, nil},
+		"another version, retain":             {keep, keep, false, refs{older}, refs{}},
+		"another controller":                  {del, keep, false, refs{other}, nil},
+		"another controller besides ours":     {del, keep, false, refs{other, set}, refs{other}},
+		"an earlier pod of the name":          {keep, del, true, refs{earlier}, nil},
+		"references of others are kept":       {keep, del, true, refs{{Name: "x", UID: "y"}}, refs{{Name: "x", UID: "y"}, pod}},
+		"nothing to change with both deleted": {del, del, false, refs{set}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := int32(1)
+			if test.excess {
+				n = 0
+			}
+			f := build(t, both(withClaims(test.whenDeleted, test.whenScaled), replicas(n))).pods(t, "0 updated")
+			f.in.Claims = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
+				Name: "data-db-0", OwnerReferences: test.have,
+			}}}
+			out := f.plan(t)
+			if test.want == nil {
+				if len(out.UpdateClaims) > 0 {
+					t.Errorf("updates %v, want no update", out.UpdateClaims[0].OwnerReferences)
+				}
+				return
+			}
+			if len(out.UpdateClaims) != 1 {
+				t.Fatalf("%d updates, want 1", len(out.UpdateClaims))
+			}
+			if diff := cmp.Diff(test.want, out.UpdateClaims[0].OwnerReferences); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodWaitsForClaimOfEarlierPod(t *testing.T) {
+	for name, claim := range map[string]corev1.PersistentVolumeClaim{
+		"being deleted":     {ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", DeletionTimestamp: new(metav1.NewTime(now()))}},
+		"of an earlier pod": {ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "x"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, both(replicas(1), withClaims("Retain", "Delete")))
+			f.in.Claims = []*corev1.PersistentVolumeClaim{&claim}
+			if out := f.plan(t); !out.Empty() {
+				t.Errorf("writes %+v, want none", out.Actions)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	f := build(t, minReady(30)).pods(t, "0", "1 updated fresh", "2 updated")
+	out := f.plan(t)
+	want := appsv1beta1.StatefulSetStatus{
+		ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 2, CurrentReplicas: 1,
+		UpdatedReplicas: 2, UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1,
+		CurrentRevision: f.v1, UpdateRevision: f.v2, CollisionCount: new(int32(0)), LabelSelector: "app=db",
+	}
+	if diff := cmp.Diff(want, out.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusAfterUpdate(t *testing.T) {
+	out := build(t, nil).pods(t, "0 updated", "1 updated", "2 updated").plan(t)
+	if out.Status.CurrentRevision != out.Status.UpdateRevision || out.Status.CurrentReplicas != 3 || !out.Empty() {
+		t.Errorf("status %+v with writes %+v, want a completed update", out.Status, out.Actions)
+	}
+	// A replica that must keep the old revision is missing: the update is not complete.
+	f := build(t, both(byRole, partition(1))).pods(t, "1 updated", "2 updated")
+	if status := f.plan(t).Status; status.CurrentRevision != f.v1 {
+		t.Errorf("current revision %s, want %s", status.CurrentRevision, f.v1)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for pods, want := range map[string]bool{
+		"0 updated,1 updated,2 updated":           true,
+		"0 updated,1 updated":                     false,
+		"0 updated,1 updated,2 updated unready":   false,
+		"0 updated,1 updated,2 updated fresh":     false,
+		"0 updated,1 updated,2 updated,3 updated": false,
+		"0,1 updated,2 updated":                   false,
+	} {
+		t.Run(pods, func(t *testing.T) {
+			f := build(t, minReady(30)).pods(t, strings.Split(pods, ",")...)
+			out := f.plan(t)
+			if got := out.Settled(f.in.Set); got != want {
+				t.Errorf("settled %t, want %t with the status %+v", got, want, out.Status)
+			}
+		})
+	}
+}
+
+func TestConditions(t *testing.T) {
+	f := build(t, inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)).pods(t, "0", "1", "2")
+	f.in.Set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "B"}}
+	f.in.Markers.Labels = sets.New("app", "role")
+	status := f.plan(t).Status
+	var got []string
+	for _, c := range status.Conditions {
+		got = append(got, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	want := []string{
+		"FailedUpdatePod=True InPlaceUpdateImpossible: Pod db-2 cannot be updated in place: spec.containers[db].env changes.",
+		"SelectorMarked=True MarkerWritesSelectorKey: PodProbeMarkers write labels of the selector: app. " +
+			"The set releases and replaces a pod when such a label changes.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	f.in.Set.Status = status
+	f.in.Set.Spec.Template.Spec.Containers[0].Env = nil
+	f.in.Markers.Labels = nil
+	for _, c := range f.plan(t).Status.Conditions {
+		if c.Status != corev1.ConditionFalse {
+			t.Errorf("condition %s is %s after the cause is gone, want False", c.Type, c.Status)
+		}
+	}
+}
+
+func TestOverdueDeletionIsReported(t *testing.T) {
+	f := build(t, nil).pods(t, "0 updated", "1 updated", "2 updated terminating")
+	f.in.Now = now().Add(4 * time.Minute)
+	if out := f.plan(t); len(out.Status.Conditions)+len(out.StatusEvents) != 0 || out.RequeueAfter != time.Minute {
+		t.Errorf("conditions %+v, events %+v, next step after %s, want one after a minute",
+			out.Status.Conditions, out.StatusEvents, out.RequeueAfter)
+	}
+	f.in.Now = now().Add(5 * time.Minute)
+	out := f.plan(t)
+	if c := out.Status.Conditions; len(c) != 1 || c[0].Type != "DeletionOverdue" || c[0].Status != corev1.ConditionTrue ||
+		!strings.Contains(c[0].Message, ": db-2.") || len(out.StatusEvents) != 1 {
+		t.Errorf("conditions %+v, events %+v, want one of each that names db-2", c, out.StatusEvents)
+	}
+	f.in.Set.Status = out.Status
+	if out = f.plan(t); len(out.StatusEvents) > 0 || !cmp.Equal(f.in.Set.Status, out.Status) {
+		t.Errorf("events %+v, status %+v after the condition is set, want no change", out.StatusEvents, out.Status)
+	}
+	f.in.Pods = f.in.Pods[:2]
+	if out = f.plan(t); out.Status.Conditions[0].Status != corev1.ConditionFalse || len(out.StatusEvents) > 0 {
+		t.Errorf("conditions %+v after the pod is gone, want False", out.Status.Conditions)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	set := &appsv1beta1.StatefulSet{}
+	failures := []workload.Failure{{Object: "pod db-0", Err: errors.New("exceeded quota")}}
+	failed := statefulset.Failed(set, set.Status, failures, now())
+	want := []appsv1.StatefulSetCondition{{
+		Type: "FailedCreatePod", Status: corev1.ConditionTrue, Reason: "WriteFailed",
+		Message: "pod db-0: exceeded quota", LastTransitionTime: metav1.NewTime(now()),
+	}}
+	if diff := cmp.Diff(want, failed.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	update := []workload.Failure{{Update: true, Object: "pod db-0", Err: errors.New("refused")}}
+	if both := statefulset.Failed(set, failed, update, now()); both.Conditions[0].Status != corev1.ConditionTrue ||
+		len(both.Conditions) != 2 {
+		t.Errorf("conditions %+v after another failure, want both True", both.Conditions)
+	}
+	if ok := statefulset.Failed(set, failed, nil, now()); ok.Conditions[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v after success, want False", ok.Conditions)
+	}
+}
+
+// TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
+func TestUnplannedSetIsReported(t *testing.T) {
+	f := build(t, partition(1)).pods(t, "1", "2")
+	f.in.Set.Status.CurrentRevision = f.v1
+	recorded := f.in.Revisions[0].Data.Raw
+	f.in.Revisions[0].Data.Raw = []byte("{")
+	_, err := statefulset.Plan(f.in)
+	if err == nil {
+		t.Fatal("a broken revision is accepted")
+	}
+	f.in.Set.Status.ObservedGeneration = 1
+	status := statefulset.Unplanned(f.in.Set, err, now())
+	want := []appsv1.StatefulSetCondition{{
+		Type: "FailedCreatePod", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
+		LastTransitionTime: metav1.NewTime(now()),
+	}}
+	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != 1 {
+		t.Errorf("observed generation %d, want 1; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
+	}
+	f.in.Set.Status, f.in.Revisions[0].Data.Raw = status, recorded
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v after the repair, want False", got)
+	}
+}
+
+func TestReversedRangeIsReported(t *testing.T) {
+	_, err := statefulset.Plan(build(t, reserve(intstr.FromString("3-5"), intstr.FromString("5-3"))).in)
+	want := `spec.reserveOrdinals[1]: Invalid value: "5-3": must be a number or a range whose end is not below its start`
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestOrdinalsEnd reserves the highest ordinals.
+func TestOrdinalsEnd(t *testing.T) {
+	const highest = math.MaxInt32
+	f := build(t, reserve(intstr.FromInt32(highest-1)))
+	f.in.Set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: highest - 2}
+	if diff := cmp.Diff([]int{highest - 2, highest}, statefulset.Ordinals(f.in.Set)); diff != "" {
+		t.Errorf("ordinals (-want +got):\n%s", diff)
+	}
+	f.in.Set.Status = f.plan(t).Status
+	want := "spec.reserveOrdinals leaves 2 of 3 replicas an ordinal between spec.ordinals.start and 2147483647."
+	if got := f.in.Set.Status.Conditions; len(got) != 1 || got[0].Reason != "NoFreeOrdinals" || got[0].Message != want {
+		t.Errorf("conditions %+v, want one with the message %q", got, want)
+	}
+	f.in.Set.Spec.ReserveOrdinals = nil
+	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+		t.Errorf("conditions %+v without reserved ordinals, want False", got)
+	}
+}
+
+func TestStepIsBounded(t *testing.T) {
+	out := build(t, replicas(math.MaxInt32)).plan(t)
+	if len(out.Creates) != workload.MostCreates {
+		t.Errorf("%d creates, want %d", len(out.Creates), workload.MostCreates)
+	}
+}
+
+// BenchmarkPlan plans a step of a set at rest. Pods keep the annotation of their last update in place.
+func BenchmarkPlan(b *testing.B) {
+	for name, annotations := range map[string]map[string]string{
+		"created": nil,
+		"updated in place": {pub.InPlaceUpdateStateKey: `{"revision":"db-1","updateTimestamp":"2026-01-01T11:00:00Z",` +
+			`"lastContainerStatuses":{"db":{"imageID":"sha256:a","containerID":"containerd://1","image":"db:1"}}}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := build(&testing.T{}, replicas(3000))
+			for i := range 3000 {
+				f.pods(&testing.T{}, fmt.Sprintf("%d updated", i))
+				pod := f.in.Pods[i]
+				pod.Annotations = annotations
+				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+				pod.Status.Conditions = append(pod.Status.Conditions,
+					corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue})
+			}
+			for b.Loop() {
+				if _, err := statefulset.Plan(f.in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

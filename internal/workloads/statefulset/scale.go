@@ -1,0 +1,131 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// scale creates and replaces replicas, then deletes excess pods. It reports whether the update may
+// start with further pods: with OrderedReady, only if all replicas are available and no pod is in
+// excess.
+func (p *planner) scale() (bool, error) {
+	proceed, err := p.createReplicas()
+	if err != nil || !proceed {
+		return false, err
+	}
+	return p.deleteExcess(), nil
+}
+
+// createReplicas creates missing replicas and deletes finished ones, which are created again when they
+// are gone. With OrderedReady it stops at the first replica that is not available, and repairs it if a
+// revision does. With Parallel it
+// stops when as many replicas are unavailable as scaleStrategy.maxUnavailable permits, or when the step
+// creates as many as a step may.
+func (p *planner) createReplicas() (bool, error) {
+	budget := p.scaleBudget()
+	for i := range p.replicas {
+		r := &p.replicas[i]
+		switch {
+		case r.pod == nil && !r.blocked:
+			if err := p.create(r); err != nil {
+				return false, err
+			}
+		case r.pod != nil && workload.Finished(r.pod) && !workload.Terminating(r.pod):
+			p.remove(r.pod, "Finished")
+		case r.pod != nil && r.pod == p.blocker:
+			if !p.busy(r.pod) && !inTransition(r.pod) {
+				if _, err := p.startUpdate(r.pod); err != nil {
+					return false, err
+				}
+			}
+		case !r.blocked && p.available(r.pod):
+			continue
+		}
+		if p.ordered {
+			return false, nil
+		}
+		if budget--; budget <= 0 || len(p.out.Creates) >= workload.MostCreates {
+			break
+		}
+	}
+	return true, nil
+}
+
+// scaleBudget returns how many replicas may be unavailable while replicas are created.
+func (p *planner) scaleBudget() int {
+	if p.ordered || p.set.Spec.ScaleStrategy == nil || p.set.Spec.ScaleStrategy.MaxUnavailable == nil {
+		return math.MaxInt
+	}
+	return atLeastOne(p.set.Spec.ScaleStrategy.MaxUnavailable, len(p.replicas))
+}
+
+// atLeastOne returns the value, which may be a percentage of total, rounded down, but at least one.
+func atLeastOne(value *intstr.IntOrString, total int) int {
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(value, total, false)
+	if err != nil {
+		return 1 // The schema does not permit such a value.
+	}
+	return max(scaled, 1)
+}
+
+// create adds the replica and its claims. It waits while a claim of an earlier pod is being deleted.
+func (p *planner) create(r *replica) error {
+	if !p.createClaims(r.name) {
+		return nil
+	}
+	rev := p.revisions.Update
+	if r.old {
+		rev = p.revisions.Current
+	}
+	pod, err := p.newPod(r, rev)
+	if err != nil {
+		return err
+	}
+	p.out.Creates = append(p.out.Creates, pod)
+	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+	return nil
+}
+
+// deleteExcess deletes the pods that are not replicas, the highest ordinal first. With OrderedReady it
+// deletes one after the other, and does not delete a pod that is not available while a pod with a
+// lower ordinal is not available either.
+func (p *planner) deleteExcess() bool {
+	if !p.ordered {
+		for _, pod := range p.excess {
+			p.removeExcess(pod)
+		}
+		return true
+	}
+	if len(p.excess) == 0 {
+		return true
+	}
+	pod := p.excess[0]
+	if workload.Terminating(pod) {
+		return false
+	}
+	if p.recovering(pod) && slices.ContainsFunc(p.excess[1:], p.recovering) {
+		return false
+	}
+	p.removeExcess(pod)
+	return false
+}
+
+// recovering reports whether the pod is not available but may become it. A finished pod never does:
+// the built-in StatefulSet waits for it forever.
+func (p *planner) recovering(pod *corev1.Pod) bool {
+	return !workload.Finished(pod) && !p.available(pod)
+}
+
+func (p *planner) removeExcess(pod *corev1.Pod) {
+	if !workload.Terminating(pod) {
+		p.remove(pod, "ScaleDown")
+	}
+}

@@ -1,0 +1,189 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// advance continues what has been started in pods: deletions that a hook delays, and updates in place.
+// What is no longer wanted is reverted, for example while the update is paused. It does not depend on
+// the order in which pods are scaled and updated, because a pod that is not ready while it is prepared
+// would block it.
+func (p *planner) advance() error {
+	for i := range p.replicas {
+		pod := p.replicas[i].pod
+		if pod == nil || !workload.Active(pod) || p.busy(pod) {
+			continue
+		}
+		old := pod == p.blocker || p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
+		if err := p.advancePod(pod, specifiedDelete(pod), old); err != nil {
+			return err
+		}
+	}
+	for _, pod := range p.excess {
+		if !workload.Active(pod) || p.busy(pod) {
+			continue
+		}
+		if err := p.advancePod(pod, true, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advancePod continues what has been started in the pod, if its deletion or its update is still
+// wanted.
+func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
+	hooks := p.set.Spec.Lifecycle
+	var step inplace.Step
+	if !settled(pod) {
+		step = inplace.Next(pod, p.in.Now)
+		p.requeue(step.After)
+	}
+	switch lifecycle.State(pod) {
+	case pub.LifecycleStatePreparingDelete:
+		recreate, err := p.recreates(pod, update, step)
+		switch {
+		case err != nil:
+			return err
+		case !deletion && !recreate:
+			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
+		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		default:
+			p.remove(pod, "PreparedDelete")
+		}
+	case pub.LifecycleStatePreparingUpdate:
+		// The program of the hook may have removed handlers: it restores them in the state Updated.
+		back := lifecycle.AfterUpdate(hooks, pod)
+		switch {
+		case !update:
+			p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
+		case hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		default:
+			started, err := p.startUpdate(pod)
+			if err == nil && !started {
+				p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
+			}
+			return err
+		}
+	default:
+		return p.advanceUpdate(pod, update, step)
+	}
+	return nil
+}
+
+// recreates reports whether the update of a pod whose deletion has started requires the deletion. A pod
+// whose update in place is refused has the update revision already.
+func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) (bool, error) {
+	switch {
+	case p.strategy.inPlaceOnly:
+		return false, nil
+	case !update:
+		return step.Refused != "", nil
+	case !p.strategy.inPlace:
+		return true, nil
+	}
+	change, _, err := p.change(pod)
+	return change == nil, err
+}
+
+// takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
+// it started, other replicas may have become unavailable, or maxUnavailable may have been lowered.
+func (p *planner) takeDown(pod *corev1.Pod) bool {
+	if p.down < 0 {
+		p.down = 0
+		for i := range p.replicas {
+			if !p.available(p.replicas[i].pod) {
+				p.down++
+			}
+		}
+	}
+	if !p.replica(pod) || !p.available(pod) {
+		return true
+	}
+	if p.down >= p.strategy.maxUnavailable {
+		return false
+	}
+	p.down++
+	return true
+}
+
+// advanceUpdate continues an update in place that has started. A further revision does not wait for
+// an update that is not done: its image may be what is wrong.
+func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) error {
+	hooks, state := p.set.Spec.Lifecycle, lifecycle.State(pod)
+	started := state == pub.LifecycleStateUpdating || inProgress(pod)
+	if started && update && p.takeDown(pod) {
+		if replaced, err := p.startUpdate(pod); err != nil || replaced {
+			return err
+		}
+	}
+	switch {
+	case started && step.Refused != "" && p.strategy.inPlaceOnly:
+		p.refuse(impossible, cannotUpdate(pod, step.Refused))
+	case started && step.Refused != "":
+		if p.takeDown(pod) {
+			p.remove(pod, "Update")
+		}
+	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):
+		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
+	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal,
+		state == pub.LifecycleStatePreparingNormal && lifecycle.Begin(hooks, pod) == pub.LifecycleStateNormal:
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+	default:
+		p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+	}
+	return nil
+}
+
+// finishes reports whether the patch makes a pod ready after its update.
+func finishes(patch *workload.PodPatch) bool {
+	return patch != nil && slices.ContainsFunc(patch.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// remove deletes the pod, or lets the hook prepare its deletion.
+func (p *planner) remove(pod *corev1.Pod, reason string) {
+	if workload.Terminating(pod) || p.busy(pod) {
+		return
+	}
+	if hooks := p.set.Spec.Lifecycle; hooks != nil && lifecycle.Held(hooks.PreDelete, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, hooks, p.in.Now))
+		return
+	}
+	p.gone[pod.UID] = true
+	p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: reason})
+	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
+}
+
+// prepare completes a new pod with what updates in place and hooks need.
+func (p *planner) prepare(pod *corev1.Pod) {
+	labels, annotations := lifecycle.Labels(lifecycle.Begin(p.set.Spec.Lifecycle, pod), p.in.Now)
+	for key, value := range labels {
+		pod.Labels[key] = value
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	for key, value := range annotations {
+		pod.Annotations[key] = value
+	}
+	if p.strategy.inPlace {
+		workload.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
+	}
+	if lifecycle.Gated(p.set.Spec.Lifecycle) {
+		workload.AddGate(&pod.Spec, pub.KruisePodReadyConditionType)
+	}
+}
