@@ -16,10 +16,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/lint"
 	"github.com/seamark-dev/seamark/internal/lint/sarif"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
 // LintOptions are the options of `seamark lint`.

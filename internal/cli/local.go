@@ -20,12 +20,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/files"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/ui/loopback"
 )
 

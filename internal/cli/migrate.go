@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/files"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/migrate/gather"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"

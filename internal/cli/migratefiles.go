@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/migrate"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/seamark-dev/seamark/internal/cli/files"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
 // read reads all manifests.

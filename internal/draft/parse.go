@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/seamark-dev/seamark/internal/shell"
+	"github.com/seamark-dev/seamark/internal/manifest/shell"
 )
 
 // Exec parses a command line. A line that needs a shell, such as for a variable or a pipe, runs in

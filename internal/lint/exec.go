@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/seamark-dev/seamark/internal/shell"
+	"github.com/seamark-dev/seamark/internal/manifest/shell"
 )
 
 // checkCommand checks the command of an exec probe, which runs without a shell.

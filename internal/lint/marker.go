@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manifest/shell"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/shell"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/document"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 // maxListDepth bounds how deep lists of objects may contain lists.

@@ -14,7 +14,7 @@ import (
 	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/seamark-dev/seamark/internal/schema"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 // schemas are the compiled schemas. Compiling one can take a tenth of a second, so each is compiled

@@ -15,10 +15,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/inbox"
-	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )

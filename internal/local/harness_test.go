@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 )
 
 func TestMain(m *testing.M) {

@@ -57,8 +57,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/inbox"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process"
+	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/local/manifest"
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 )
 
 // freePort returns a port that no process listens on. It is below the range from which the

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/local/environ"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing"

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 )
 
 // defaultFileMode is the default mode of the files of a config map or secret.

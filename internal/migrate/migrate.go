@@ -25,8 +25,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/schema"
 )
 
 // Level is how important a finding is.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/seamark-dev/seamark/internal/schema"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 // workloadKind is a kind of workloads that seamark-workloads serves.

@@ -19,10 +19,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
-	"github.com/seamark-dev/seamark/internal/schema"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 )
 
 func read(t *testing.T, options manifest.Options, texts ...string) (manifest.Objects, error) {
@@ -296,7 +296,7 @@ func TestUnsupported(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
-	folders, err := filepath.Glob("../../../examples/*")
+	folders, err := filepath.Glob("../../examples/*")
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/document"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 func TestSplit(t *testing.T) {

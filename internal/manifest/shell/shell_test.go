@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/shell"
+	"github.com/seamark-dev/seamark/internal/manifest/shell"
 )
 
 func TestSplit(t *testing.T) {

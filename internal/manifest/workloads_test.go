@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/local/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest"
 )
 
 // kruise returns the manifest of one of OpenKruise's workloads.

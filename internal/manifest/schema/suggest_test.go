@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/internal/schema"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 func TestSuggestion(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/config/crd"
-	crdschema "github.com/seamark-dev/seamark/internal/schema"
+	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )

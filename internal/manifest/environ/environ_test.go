@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/local/environ"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 )
 
 func TestExpand(t *testing.T) {

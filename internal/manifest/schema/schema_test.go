@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config/crd"
-	"github.com/seamark-dev/seamark/internal/schema"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 const definition = `

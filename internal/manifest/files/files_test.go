@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/cli/files"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
 func TestJoin(t *testing.T) {

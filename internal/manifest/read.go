@@ -25,8 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/document"
-	crdschema "github.com/seamark-dev/seamark/internal/schema"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
+	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 // Read decodes and validates all documents of the inputs. If documents are invalid, the error

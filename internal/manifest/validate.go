@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/seamark-dev/seamark/internal/local/environ"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 

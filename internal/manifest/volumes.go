@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/seamark-dev/seamark/internal/local/environ"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 )
 
 // volumes validates the names and sources of volumes. It rejects two volumes that would share
