@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/history"
+	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 func TestPrintTop(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
-	"github.com/seamark-dev/seamark/internal/ui/loopback"
+	"github.com/seamark-dev/seamark/internal/web/loopback"
 )
 
 // LocalOptions are the options of `seamark local`. Complete sets the unexported fields.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/localsource"
-	"github.com/seamark-dev/seamark/internal/ui/loopback"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/local/pagesource"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/loopback"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // servePage serves the web page of the session and prints its URL. The caller calls stop after the

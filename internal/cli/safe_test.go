@@ -20,12 +20,12 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/check"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/history"
-	"github.com/seamark-dev/seamark/internal/history/chart"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/text"
 	"github.com/seamark-dev/seamark/internal/text/texttest"
+	"github.com/seamark-dev/seamark/internal/web/chart"
+	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 // hostileChanges are changes of all kinds with texts of a hostile container or manifest.

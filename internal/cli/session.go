@@ -13,7 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/ui/localsource"
+	"github.com/seamark-dev/seamark/internal/local/pagesource"
 )
 
 // endReason is why a run ended.

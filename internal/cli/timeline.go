@@ -19,9 +19,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/history"
-	"github.com/seamark-dev/seamark/internal/history/chart"
 	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/web/chart"
+	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 // TimelineOptions are the options of `seamark timeline`.

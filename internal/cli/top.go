@@ -23,11 +23,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/history"
-	"github.com/seamark-dev/seamark/internal/history/gather"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/web/eventlog"
+	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 // TopOptions are the options of `seamark top`.

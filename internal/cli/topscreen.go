@@ -17,10 +17,10 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/table"
-	"github.com/seamark-dev/seamark/internal/history"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 // topInterval is the time between updates of the table.

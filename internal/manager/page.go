@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	historygather "github.com/seamark-dev/seamark/internal/history/gather"
-	"github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/clustersource"
-	"github.com/seamark-dev/seamark/internal/ui/model"
-	"github.com/seamark-dev/seamark/internal/ui/review"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/clustersource"
+	historygather "github.com/seamark-dev/seamark/internal/web/eventlog"
+	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/web/review"
 )
 
 const (

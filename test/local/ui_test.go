@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 

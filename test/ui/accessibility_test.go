@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/web"
 )
 
 //go:embed contrast.js

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // Expressions for the colors of the cells.

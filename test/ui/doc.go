@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui tests the web page in Chromium: the handler of package internal/ui serves it, with
+// Package ui tests the web page in Chromium: the handler of package internal/web serves it, with
 // pods that the tests make up. It is a separate module because it imports a client of Chromium's
 // debugging protocol.
 //

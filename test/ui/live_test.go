@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/web"
 )
 
 // Expressions for the connection.

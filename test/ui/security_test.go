@@ -12,7 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/ui"
+	"github.com/seamark-dev/seamark/internal/web"
 )
 
 // hostile are texts that a page must show as they are.

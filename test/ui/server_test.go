@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // gate is a Guard whose answer a test changes.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/history"
-	"github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // world is a Source whose pods and markers a test changes. It also fails as the test asks.

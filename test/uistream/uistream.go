@@ -14,7 +14,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // Event is an event of a stream.

@@ -13,7 +13,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/seamark-dev/seamark/internal/ui/loopback"
+	"github.com/seamark-dev/seamark/internal/web/loopback"
 )
 
 // Visitor is a client that has opened the page.

@@ -22,14 +22,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/history/gather"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	viewgather "github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/permission"
-	webui "github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/clustersource"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	webui "github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/clustersource"
+	"github.com/seamark-dev/seamark/internal/web/eventlog"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // direct is a webui.Source and a webui.Guard that reads the cluster with the permissions of the user

@@ -19,8 +19,8 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/remote"
-	webui "github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	webui "github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // managerHost is the host of requests to the manager. The tunnel does not resolve it.

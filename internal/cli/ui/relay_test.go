@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	webui "github.com/seamark-dev/seamark/internal/ui"
+	webui "github.com/seamark-dev/seamark/internal/web"
 )
 
 // get requests the path of the manager's page through a proxy whose connections are opened by dial.

@@ -24,9 +24,9 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	webui "github.com/seamark-dev/seamark/internal/ui"
-	"github.com/seamark-dev/seamark/internal/ui/loopback"
-	"github.com/seamark-dev/seamark/internal/ui/model"
+	webui "github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/loopback"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 const long = `Show markers, pods and their probes on a web page, which is updated live.

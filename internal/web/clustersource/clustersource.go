@@ -1,0 +1,192 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clustersource has the pods and markers of a cluster for the web page. It computes them
+// from caches with the code of package probestate, so the page shows the rows of `seamark get`. Pods
+// that have ended are not shown.
+package clustersource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/internal/web/model"
+)
+
+// Informer is an informer of a cache.
+type Informer interface {
+	cache.Informer
+	// GetIndexer returns the objects.
+	GetIndexer() toolscache.Indexer
+	// HasSyncedChecker is done when the informer has all objects.
+	HasSyncedChecker() toolscache.DoneChecker
+}
+
+// Informers are those of the objects that rows depend on. Pods must be indexed by
+// gather.PodIndexers, and reports by gather.SliceIndexers.
+type Informers struct {
+	Pods, Markers Informer
+	// Nodes, Plans and Reports are nil if these may not be read. Then states come from the marks of
+	// the pods.
+	Nodes, Plans, Reports Informer
+}
+
+// all returns the informers that are not nil.
+func (i *Informers) all() []Informer {
+	all := []Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.Reports}
+	return slices.DeleteFunc(all, func(informer Informer) bool { return informer == nil })
+}
+
+// InformersOf returns the informers of a cache. Nodes, plans and reports are among them only if full
+// is true.
+func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informers, error) {
+	var found Informers
+	kinds := map[client.Object]*Informer{&corev1.Pod{}: &found.Pods, &v1alpha1.PodProbeMarker{}: &found.Markers}
+	if full {
+		kinds[gather.NewNode()], kinds[&v1alpha1.NodePodProbe{}], kinds[&seamarkv1alpha1.ProbeReport{}] = &found.Nodes, &found.Plans, &found.Reports
+	}
+	for object, target := range kinds {
+		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return found, fmt.Errorf("get the informer of %T: %w", object, err)
+		}
+		typed, ok := informer.(Informer)
+		if !ok {
+			return found, fmt.Errorf("informer %T of %T has no indexer", informer, object)
+		}
+		*target = typed
+	}
+	return found, nil
+}
+
+// Source implements ui.Source for the pods in the caches.
+type Source struct {
+	informers Informers
+	options   view.Options
+	now       func() time.Time
+
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+	// remove has the event handlers.
+	remove []func() error
+}
+
+// New returns a source for the informers. The options are those of the manager. The caller closes
+// it.
+func New(informers Informers, options view.Options, now func() time.Time) (*Source, error) {
+	s := &Source{informers: informers, options: options, now: now, followers: map[*follower]struct{}{}}
+	for _, informer := range informers.all() {
+		registration, err := informer.AddEventHandler(s.handler())
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("watch for the web page: %w", err), s.Close())
+		}
+		s.remove = append(s.remove, func() error { return informer.RemoveEventHandler(registration) })
+	}
+	return s, nil
+}
+
+// Close removes the event handlers.
+func (s *Source) Close() error {
+	var errs []error
+	for _, remove := range s.remove {
+		errs = append(errs, remove())
+	}
+	return errors.Join(errs...)
+}
+
+// handler returns an event handler that tells all followers about an object.
+func (s *Source) handler() toolscache.ResourceEventHandlerFuncs {
+	all := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for f := range s.followers {
+			f.note(object)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: all, DeleteFunc: all,
+		UpdateFunc: func(before, after any) {
+			// A report or a pod may have moved.
+			all(before)
+			all(after)
+		},
+	}
+}
+
+// Open follows the scope. It waits until the caches are filled.
+func (s *Source) Open(ctx context.Context, scope ui.Scope) (ui.View, error) {
+	if err := s.await(ctx); err != nil {
+		return nil, err
+	}
+	f := &follower{source: s, scope: scope, signal: make(chan struct{}, 1)}
+	f.reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followers[f] = struct{}{}
+	return f, nil
+}
+
+// await waits until the caches are filled.
+func (s *Source) await(ctx context.Context) error {
+	var filled []toolscache.DoneChecker
+	for _, informer := range s.informers.all() {
+		filled = append(filled, informer.HasSyncedChecker())
+	}
+	if !toolscache.WaitFor(ctx, "", filled...) {
+		return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// Timeline returns the timeline of a pod.
+func (s *Source) Timeline(ctx context.Context, query ui.TimelineQuery) (model.Timeline, error) {
+	if err := s.await(ctx); err != nil {
+		return model.Timeline{}, err
+	}
+	object, found, err := s.informers.Pods.GetIndexer().GetByKey(query.Pod.String())
+	if err != nil {
+		return model.Timeline{}, fmt.Errorf("get pod %s: %w", query.Pod, err)
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !found || !ok {
+		return model.Timeline{}, ui.NotFound(query.Pod)
+	}
+	pods, _, err := s.rows([]*corev1.Pod{pod}, query.Scope.Full)
+	if err != nil {
+		return model.Timeline{}, err
+	}
+	if len(pods) == 0 {
+		return model.Timeline{}, ui.NotFound(query.Pod)
+	}
+	return Timeline(ctx, &pods[0], query, s.now()), nil
+}
+
+// Timeline returns the timeline of a pod whose states are known, with the events that the query may
+// read.
+func Timeline(ctx context.Context, pod *model.Pod, query ui.TimelineQuery, now time.Time) model.Timeline {
+	incomplete := query.NoEvents
+	var events []corev1.Event
+	if incomplete == nil && query.Events != nil {
+		events, incomplete = query.Events(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	}
+	return model.TimelineOf(pod, history.ParseEvents(events), incomplete, query.Since, now)
+}

@@ -1,0 +1,316 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersource_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/clustersource"
+	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// informer is an Informer whose objects a test sets.
+type informer struct {
+	toolscache.SharedIndexInformer
+	indexer  toolscache.Indexer
+	handlers []toolscache.ResourceEventHandler
+}
+
+func newInformer(t *testing.T, indexers toolscache.Indexers) *informer {
+	t.Helper()
+	i := &informer{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
+		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
+	})}
+	if err := i.indexer.AddIndexers(indexers); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, handler)
+	return nil, nil
+}
+
+func (i *informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
+	i.handlers = nil
+	return nil
+}
+
+func (i *informer) GetIndexer() toolscache.Indexer { return i.indexer }
+
+func (i *informer) HasSyncedChecker() toolscache.DoneChecker { return filled{} }
+
+// filled is done.
+type filled struct{}
+
+func (filled) Name() string { return "" }
+
+func (filled) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (i *informer) set(t *testing.T, object client.Object) {
+	t.Helper()
+	before, found, _ := i.indexer.Get(object)
+	if err := i.indexer.Update(object); err != nil {
+		t.Fatal(err)
+	}
+	for _, handler := range i.handlers {
+		if found {
+			handler.OnUpdate(before, object)
+		} else {
+			handler.OnAdd(object, false)
+		}
+	}
+}
+
+func (i *informer) remove(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := i.indexer.Delete(object); err != nil {
+		t.Fatal(err)
+	}
+	for _, handler := range i.handlers {
+		// The informer has missed the deletion.
+		handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: object.GetName(), Obj: object})
+	}
+}
+
+// world is a cluster with two nodes. Each namespace has a marker and one pod on each node.
+type world struct {
+	pods, markers, nodes, plans, reports *informer
+	source                               *clustersource.Source
+	now                                  func() time.Time
+}
+
+func report(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
+	return &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: node + ".0"}, NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{{Name: "m#p", State: state}},
+	}}}
+}
+
+func testPod(namespace, name, node string) *corev1.Pod {
+	return builders.Pod(namespace, name).UID(namespace+name).Label("app", "game").Node(node).Build()
+}
+
+func marker(namespace string) *builders.MarkerBuilder {
+	return builders.Marker(namespace, "m").Selector("app", "game").Probe(builders.Probe("p").Condition("game.io/p"))
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		pods: newInformer(t, gather.PodIndexers()), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
+		reports: newInformer(t, gather.SliceIndexers()), now: func() time.Time { return time.Unix(10_000, 0) },
+	}
+	var err error
+	w.source, err = clustersource.New(clustersource.Informers{
+		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
+	}, view.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"games", "shop"} {
+		w.markers.set(t, marker(namespace).Build())
+		w.pods.set(t, testPod(namespace, "a", "n1"))
+		w.pods.set(t, testPod(namespace, "b", "n2"))
+	}
+	w.pods.set(t, builders.Pod("games", "unselected").Label("app", "other").Node("n1").Build())
+	return w
+}
+
+// text describes a change: the pods with states, those that are gone, and the markers.
+func text(change ui.Change) string {
+	var parts []string
+	for i := range change.Pods {
+		parts = append(parts, change.Pods[i].Key+" "+string(change.Pods[i].State))
+	}
+	slices.Sort(change.Removed)
+	for _, key := range change.Removed {
+		parts = append(parts, "-"+key)
+	}
+	for i := range change.Markers {
+		parts = append(parts, "marker "+change.Markers[i].Namespace)
+	}
+	if change.All {
+		parts = append([]string{"all"}, parts...)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func open(t *testing.T, source ui.Source, scope ui.Scope) ui.View {
+	t.Helper()
+	v, err := source.Open(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
+	return v
+}
+
+// next returns the parts of the next change in order.
+func next(t *testing.T, v ui.View) []string {
+	t.Helper()
+	change, err := v.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sorted(text(change))
+}
+
+func TestNext(t *testing.T) {
+	all := ui.Scope{Full: true}
+	for name, test := range map[string]struct {
+		scope ui.Scope
+		// first is the state before the action.
+		first string
+		act   func(t *testing.T, w *world)
+		want  string
+	}{
+		"state reported": {all, "all, games/a None, games/b None, shop/a None, shop/b None, marker games, marker shop",
+			func(t *testing.T, w *world) { w.reports.set(t, report("n1", testPod("games", "a", "n1"), "Failed")) },
+			"games/a Failed, shop/a None, -games/unselected"},
+		"plan changed": {ui.Scope{Namespace: "shop", Full: true}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) {
+				w.plans.set(t, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
+			},
+			"shop/b None"},
+		"pod deleted": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) { w.pods.remove(t, testPod("shop", "a", "n1")) }, "-shop/a"},
+		"pod of another namespace": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) {
+				w.pods.remove(t, testPod("games", "a", "n1"))
+				w.pods.remove(t, testPod("shop", "b", "n2"))
+			}, "-shop/b"},
+		"pod no longer selected": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) {
+				w.pods.set(t, builders.Pod("shop", "a").UID("shopa").Node("n1").Label("app", "x").Build())
+			}, "-shop/a"},
+		"marker selects nothing": {all, "all, games/a None, games/b None, shop/a None, shop/b None, marker games, marker shop",
+			func(t *testing.T, w *world) { w.markers.set(t, marker("shop").Selector("app", "none").Build()) },
+			"-shop/a, -shop/b, marker games, marker shop"},
+		"reports are not read": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) {
+				w.reports.set(t, report("n1", testPod("shop", "a", "n1"), "Failed"))
+				w.pods.set(t, builders.Pod("shop", "b").UID("shopb").Label("app", "game").Node("n2").
+					Condition(corev1.PodCondition{Type: "game.io/p", Status: corev1.ConditionTrue}).
+					ManagedFields(v1alpha1.FieldManager, "status", owned).Build())
+			}, "shop/b Succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			v := open(t, w.source, test.scope)
+			if diff := cmp.Diff(sorted(test.first), next(t, v)); diff != "" {
+				t.Errorf("first state (-want +got):\n%s", diff)
+			}
+			test.act(t, w)
+			if diff := cmp.Diff(sorted(test.want), next(t, v)); diff != "" {
+				t.Errorf("change (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// owned makes the condition game.io/p a mark.
+const owned = `{"f:status":{"f:conditions":{"k:{\"type\":\"game.io/p\"}":{".":{},"f:lastProbeTime":{},` +
+	`"f:lastTransitionTime":{},"f:message":{},"f:status":{},"f:type":{}}}}}`
+
+func sorted(list string) []string {
+	parts := strings.Split(list, ", ")
+	slices.Sort(parts)
+	return parts
+}
+
+// A pod that has no plan yet is shown with a problem when the manager has had the time to write one,
+// although no object changes.
+func TestNextWhenTimePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = time.Now
+		pod := testPod("shop", "a", "n1")
+		pod.CreationTimestamp = metav1.Now()
+		w.pods.set(t, pod)
+		w.pods.remove(t, testPod("shop", "b", "n2"))
+		w.reports.set(t, report("n1", pod, v1alpha1.ProbeFailed))
+		v := open(t, w.source, ui.Scope{Namespace: "shop", Full: true})
+		start := time.Now()
+		for _, want := range []struct {
+			problem bool
+			after   time.Duration
+		}{{false, 0}, {true, diagnosis.Settle}} {
+			change, err := v.Next(t.Context())
+			if err != nil || len(change.Pods) != 1 || change.Pods[0].Problem != want.problem || time.Since(start) != want.after {
+				t.Fatalf("after %s: %+v, %v, want problem %t after %s", time.Since(start), change.Pods, err, want.problem, want.after)
+			}
+		}
+	})
+}
+
+func TestNextEnds(t *testing.T) {
+	w := newWorld(t)
+	v := open(t, w.source, ui.Scope{})
+	next(t, v)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("forbidden")
+	cancel(cause)
+	if _, err := v.Next(ctx); !errors.Is(err, cause) {
+		t.Errorf("Next() = %v, want the cause of the end", err)
+	}
+	if err := w.source.Close(); err != nil || len(w.pods.handlers) != 0 {
+		t.Errorf("Close() = %v, with %d handlers left", err, len(w.pods.handlers))
+	}
+}
+
+func TestTimeline(t *testing.T) {
+	w := newWorld(t)
+	event := corev1.Event{
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", UID: "gamesa"}, Reason: v1alpha1.EventReasonProbeFailed, Message: "m#p: no",
+		FirstTimestamp: metav1.Unix(9000, 0), LastTimestamp: metav1.Unix(9000, 0),
+	}
+	events := func(_ context.Context, pod model.Key) ([]corev1.Event, error) {
+		if pod.String() != "games/a" {
+			t.Errorf("events of pod %s are read", pod)
+		}
+		return []corev1.Event{event}, nil
+	}
+	query := ui.TimelineQuery{Pod: model.Key{Namespace: "games", Name: "a"}, Since: time.Hour, Events: events}
+	timeline, err := w.source.Timeline(t.Context(), query)
+	if err != nil || !timeline.Complete || len(timeline.Lines) != 1 || len(timeline.Lines[0].Spans) < 2 {
+		t.Errorf("timeline %+v, error %v", timeline, err)
+	}
+	query.NoEvents = errors.New("no permission")
+	timeline, err = w.source.Timeline(t.Context(), query)
+	if err != nil || timeline.Complete || timeline.Note != "no permission" || len(timeline.Lines[0].Spans) != 1 {
+		t.Errorf("timeline without events %+v, error %v", timeline, err)
+	}
+	for _, name := range []string{"unselected", "none"} {
+		query.Pod.Name = name
+		var refusal *ui.Refusal
+		if _, err := w.source.Timeline(t.Context(), query); !errors.As(err, &refusal) || refusal.Status != 404 {
+			t.Errorf("pod %s: error %v, want a refusal with status 404", name, err)
+		}
+	}
+}

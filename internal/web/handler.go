@@ -1,0 +1,223 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/web/page"
+)
+
+// Options are what a Handler serves.
+type Options struct {
+	// Source has the pods and markers.
+	Source Source
+	// Guard decides what the user of a request may read.
+	Guard Guard
+	// Session has the source, the version and the first namespace of all sessions.
+	Session model.Session
+	// Limits bound what is kept for users.
+	Limits Limits
+	// Once is whether nothing is served after Close, because the command ends. Otherwise, pages
+	// connect again.
+	Once bool
+}
+
+// Handler serves the page at /, and its API below /api/v1.
+type Handler struct {
+	options Options
+	limits  Limits
+	hub     *hub
+	mux     *http.ServeMux
+	// requests has a value for each request that is being answered, except streams.
+	requests chan struct{}
+}
+
+// New returns the handler. The caller closes it.
+func New(options Options) (*Handler, error) {
+	assets, err := readAssets(page.Files())
+	if err != nil {
+		return nil, err
+	}
+	limits := options.Limits.withDefaults()
+	h := &Handler{
+		options: options, limits: limits, hub: newHub(options.Source, limits), mux: http.NewServeMux(),
+		requests: make(chan struct{}, limits.Requests),
+	}
+	h.mux.Handle("/", assets)
+	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) { WriteError(w, errNoPath) })
+	h.mux.HandleFunc("/api/v1/session", h.limited(h.session))
+	h.mux.HandleFunc("/api/v1/timeline", h.limited(h.timeline))
+	h.mux.HandleFunc("/api/v1/stream", h.answer(h.stream))
+	return h, nil
+}
+
+// Close ends all streams.
+func (h *Handler) Close() { h.hub.close() }
+
+var errNoPath = &Refusal{http.StatusNotFound, "there is nothing at this path"}
+
+// maxQuery is the maximum length of a query, in bytes. The page reads only a part of it.
+const maxQuery = 4096
+
+// contentPolicy permits only the files of the page, and requests to its API.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// SetHeaders sets the security headers of all answers.
+func SetHeaders(header http.Header) {
+	header.Set("Content-Security-Policy", contentPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// An answer may depend on the user, so it is not stored.
+	header.Set("Cache-Control", "no-store")
+}
+
+// ServeHTTP answers a request. It only reads.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	SetHeaders(w.Header())
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		WriteError(w, &Refusal{http.StatusMethodNotAllowed, fmt.Sprintf("method %q is not allowed: must be GET or HEAD", r.Method)})
+	case len(r.URL.RawQuery) > maxQuery:
+		WriteError(w, &Refusal{http.StatusRequestURITooLong, fmt.Sprintf("the query must have at most %d bytes", maxQuery)})
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// answer returns a handler that sends the error of the function, if it has not sent anything.
+func (h *Handler) answer(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := f(w, r); err != nil {
+			WriteError(w, err)
+		}
+	}
+}
+
+// limited is like answer, and bounds how many requests are answered at the same time.
+func (h *Handler) limited(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return h.answer(func(w http.ResponseWriter, r *http.Request) error {
+		select {
+		case h.requests <- struct{}{}:
+			defer func() { <-h.requests }()
+			return f(w, r)
+		default:
+			return &Refusal{http.StatusTooManyRequests, "too many requests: try again later"}
+		}
+	})
+}
+
+// WriteError sends the error as JSON. A Refusal has a status; every other error is an internal one.
+func WriteError(w http.ResponseWriter, err error) {
+	status, refusal := http.StatusInternalServerError, &Refusal{}
+	switch {
+	case errors.As(err, &refusal):
+		status, err = refusal.Status, refusal
+	case errors.Is(err, errClosed):
+		status = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// The client may be gone.
+	_ = json.NewEncoder(w).Encode(model.Error{Error: err.Error()})
+}
+
+func writeJSON(w http.ResponseWriter, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// The client may be gone.
+	_, _ = w.Write(text)
+	return nil
+}
+
+// namespaceOf returns the namespace of the query, or empty for all namespaces.
+func namespaceOf(r *http.Request) (string, error) {
+	namespace := r.URL.Query().Get("namespace")
+	if namespace == "" {
+		return "", nil
+	}
+	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+		return "", &Refusal{http.StatusBadRequest, fmt.Sprintf("namespace: %q is invalid: %s", namespace, problems[0])}
+	}
+	return namespace, nil
+}
+
+// admit returns the scope that the user of the request may read.
+func (h *Handler) admit(r *http.Request) (Access, Scope, error) {
+	return scopeOf(r, h.options.Guard.Admit)
+}
+
+// scopeOf returns the scope that the user of the request may read, as ask says.
+func scopeOf(r *http.Request, ask func(*http.Request, string) (Access, error)) (Access, Scope, error) {
+	namespace, err := namespaceOf(r)
+	if err != nil {
+		return Access{}, Scope{}, err
+	}
+	access, err := ask(r, namespace)
+	if err != nil {
+		return Access{}, Scope{}, err //nolint:wrapcheck // the message is for users
+	}
+	return access, Scope{Namespace: namespace, Full: access.Full}, nil
+}
+
+func (h *Handler) session(w http.ResponseWriter, r *http.Request) error {
+	access, _, err := h.admit(r)
+	if err != nil {
+		return err
+	}
+	session := h.options.Session
+	session.User, session.Namespaces, session.Full, session.ReadOnly = access.User, access.Namespaces, access.Full, true
+	return writeJSON(w, session)
+}
+
+func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	since, err := sinceOf(query.Get("since"))
+	if err != nil {
+		return err
+	}
+	pod := query.Get("pod")
+	if problems := validation.IsDNS1123Subdomain(pod); len(problems) > 0 {
+		return &Refusal{http.StatusBadRequest, fmt.Sprintf("pod: %q is invalid: %s", pod, problems[0])}
+	}
+	access, scope, err := h.admit(r)
+	if err != nil {
+		return err
+	}
+	if scope.Namespace == "" {
+		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
+	}
+	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
+		Scope: scope, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,
+		Events: access.Events, NoEvents: access.NoEvents,
+	})
+	if err != nil {
+		return fmt.Errorf("read the timeline: %w", err)
+	}
+	return writeJSON(w, timeline)
+}
+
+// sinceOf returns the length of a timeline.
+func sinceOf(value string) (time.Duration, error) {
+	switch value {
+	case "15m", "1h", "6h":
+		return time.ParseDuration(value) //nolint:wrapcheck // it does not fail
+	default:
+		return 0, &Refusal{http.StatusBadRequest, fmt.Sprintf("since: %q is invalid: must be 15m, 1h or 6h", value)}
+	}
+}

@@ -1,0 +1,170 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// source is a Source whose views return what is sent to changes.
+type source struct {
+	changes chan ui.Change
+	err     error
+	opened  atomic.Int32
+	closed  atomic.Int32
+	query   ui.TimelineQuery
+}
+
+func newSource() *source { return &source{changes: make(chan ui.Change)} }
+
+func (s *source) Open(context.Context, ui.Scope) (ui.View, error) {
+	s.opened.Add(1)
+	return s, s.err
+}
+
+func (s *source) Next(ctx context.Context) (ui.Change, error) {
+	select {
+	case change, ok := <-s.changes:
+		if !ok {
+			return ui.Change{}, errors.New("the source has ended")
+		}
+		return change, nil
+	case <-ctx.Done():
+		return ui.Change{}, ctx.Err()
+	}
+}
+
+func (s *source) Close() { s.closed.Add(1) }
+
+func (s *source) Timeline(_ context.Context, query ui.TimelineQuery) (model.Timeline, error) {
+	s.query = query
+	if query.Pod.Name != "web-0" {
+		return model.Timeline{}, ui.NotFound(query.Pod)
+	}
+	return model.Timeline{Note: "n"}, nil
+}
+
+// guard admits users by namespace.
+type guard struct {
+	mu      sync.Mutex
+	refused map[string]error
+	full    bool
+	// checks are the results of the next checks of streams, before those of Admit.
+	checks []error
+}
+
+func (g *guard) Recheck(r *http.Request, namespace string) (ui.Access, error) {
+	access, err := g.Admit(r, namespace)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.checks) > 0 {
+		err, g.checks = g.checks[0], g.checks[1:]
+	}
+	return access, err
+}
+
+// check sets the results of the next checks.
+func (g *guard) check(results ...error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.checks = results
+}
+
+// unchecked returns how many of the results have not been used.
+func (g *guard) unchecked() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.checks)
+}
+
+func (g *guard) Admit(r *http.Request, namespace string) (ui.Access, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return ui.Access{User: r.Header.Get("User"), Namespaces: []string{"ns"}, Full: g.full, NoEvents: errors.New("no events")}, g.refused[namespace]
+}
+
+func (g *guard) refuse(namespace string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = map[string]error{namespace: err}
+}
+
+func (g *guard) setFull(full bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.full = full
+}
+
+type fixture struct {
+	source  *source
+	guard   *guard
+	handler *ui.Handler
+	server  *httptest.Server
+}
+
+func start(t *testing.T, limits ui.Limits, changes ...func(*ui.Options)) *fixture {
+	t.Helper()
+	limits.Interval = time.Millisecond
+	f := &fixture{source: newSource(), guard: &guard{full: true}}
+	options := ui.Options{
+		Source: f.source, Guard: f.guard, Limits: limits,
+		Session: model.Session{Source: model.SourceCluster, Version: "v1", Namespace: "first", User: "replaced"},
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	handler, err := ui.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.handler, f.server = handler, httptest.NewServer(handler)
+	t.Cleanup(func() {
+		handler.Close()
+		f.server.CloseClientConnections()
+		f.server.Close()
+		f.server.Client().CloseIdleConnections()
+	})
+	return f
+}
+
+// answer is an answer that has been read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (f *fixture) get(t *testing.T, method, path string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, f.server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("User", "jane")
+	response, err := f.server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(body)}
+}

@@ -1,0 +1,263 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/uistream"
+)
+
+func pod(name string, state v1alpha1.ProbeState) model.Pod {
+	return model.Pod{
+		Key: "ns/" + name, Namespace: "ns", Name: name, State: model.State(state), Probes: []model.Probe{{Marker: "m", Probe: "p", State: state}},
+	}
+}
+
+func pods(count int) []model.Pod {
+	var all []model.Pod
+	for i := range count {
+		all = append(all, pod(fmt.Sprintf("web-%04d", i), v1alpha1.ProbeSucceeded))
+	}
+	return all
+}
+
+var markers = []model.Marker{{Namespace: "ns", Name: "m", Probes: 1}}
+
+// summary is an event as text.
+func summary(t *testing.T, e uistream.Event) string {
+	t.Helper()
+	switch e.Name {
+	case "pods":
+		p := uistream.Decode[model.Pods[model.Pod]](t, e)
+		names := fmt.Sprint(len(p.Pods))
+		if len(p.Pods) == 1 {
+			names = p.Pods[0].Name + " " + string(p.Pods[0].State)
+		}
+		return fmt.Sprintf("pods reset=%t %s removed=%v", p.Reset, names, p.Removed)
+	case "markers":
+		m := uistream.Decode[model.Markers](t, e).Markers
+		return fmt.Sprintf("markers pods=%d failed=%d", m[0].Pods, m[0].Failed)
+	default:
+		return e.Name
+	}
+}
+
+func (f *fixture) expect(t *testing.T, streams []*uistream.Stream, want ...string) {
+	t.Helper()
+	for i, stream := range streams {
+		for _, w := range want {
+			e, ok := stream.Next()
+			if got := summary(t, e); !ok || got != w {
+				t.Fatalf("stream %d: event %q (%t), want %q", i, got, ok, w)
+			}
+		}
+	}
+}
+
+func TestStreamsOfOneScope(t *testing.T) {
+	f := start(t, ui.Limits{})
+	streams := []*uistream.Stream{
+		uistream.Open(t, f.server.Client(), f.server.URL, ""), uistream.Open(t, f.server.Client(), f.server.URL, ""),
+	}
+	all := pods(1200)
+	f.source.changes <- ui.Change{All: true, Pods: all, Markers: markers}
+	f.expect(t, streams, "pods reset=true 500 removed=[]", "pods reset=false 500 removed=[]", "pods reset=false 200 removed=[]",
+		"markers pods=1200 failed=0", "ready")
+	if len(streams[0].Pods) != 1200 {
+		t.Errorf("%d pods, want 1200", len(streams[0].Pods))
+	}
+
+	all[7] = pod("web-0007", v1alpha1.ProbeFailed)
+	f.source.changes <- ui.Change{Pods: all[:10]}
+	f.expect(t, streams, "pods reset=false web-0007 Failed removed=[]", "markers pods=1200 failed=1")
+
+	// Nothing differs, so nothing is sent.
+	f.source.changes <- ui.Change{All: true, Pods: all, Markers: markers, Removed: []string{"ns/unknown"}}
+	f.source.changes <- ui.Change{Removed: []string{"ns/web-0007"}}
+	f.expect(t, streams, "pods reset=false 0 removed=[ns/web-0007]", "markers pods=1199 failed=0")
+
+	f.source.changes <- ui.Change{All: true, Pods: all[:1]}
+	for _, removed := range []int{500, 500, 198} {
+		for _, stream := range streams {
+			e, _ := stream.Next()
+			if got := uistream.Decode[model.Pods[model.Pod]](t, e); len(got.Removed) != removed {
+				t.Fatalf("%d pods removed, want %d", len(got.Removed), removed)
+			}
+		}
+	}
+	f.expect(t, streams, "markers pods=1 failed=0")
+
+	late := uistream.Open(t, f.server.Client(), f.server.URL, "")
+	f.expect(t, []*uistream.Stream{late}, "pods reset=true web-0000 Succeeded removed=[]", "markers pods=1 failed=0", "ready")
+	if got := slices.Collect(maps.Keys(streams[1].Pods)); !slices.Equal(got, []string{"ns/web-0000"}) {
+		t.Errorf("pods %v, want ns/web-0000", got)
+	}
+	if opened := f.source.opened.Load(); opened != 1 {
+		t.Errorf("the source was opened %d times, want once", opened)
+	}
+}
+
+func TestEmptyScope(t *testing.T) {
+	f := start(t, ui.Limits{})
+	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=empty")
+	f.source.changes <- ui.Change{All: true}
+	want := []string{`pods {"reset":true,"pods":[]}`, `markers {"markers":[]}`, "ready {}"}
+	for _, w := range want {
+		if e, _ := stream.Next(); e.Name+" "+string(e.Data) != w {
+			t.Errorf("event %s %s, want %s", e.Name, e.Data, w)
+		}
+	}
+}
+
+// A page that is loaded again soon uses the same view.
+func TestScopesOutliveTheirStreams(t *testing.T) {
+	for name, test := range map[string]struct {
+		linger time.Duration
+		want   func(opened, closed int32) bool
+	}{
+		"longer":  {time.Hour, func(opened, closed int32) bool { return opened == 1 && closed == 0 }},
+		"shorter": {time.Nanosecond, func(opened, _ int32) bool { return opened == 2 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, ui.Limits{Linger: test.linger})
+			ctx, cancel := context.WithCancel(t.Context())
+			request, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
+			response, err := f.server.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.source.changes <- ui.Change{All: true, Markers: markers}
+			uistream.New(t, response.Body).Ready()
+			cancel()
+			_ = response.Body.Close()
+			if test.linger < time.Second {
+				await.Until(t, "the view is closed", func(context.Context) (string, error) {
+					if f.source.closed.Load() == 0 {
+						return "open", nil
+					}
+					return "", nil
+				})
+			}
+			stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
+			if test.linger < time.Second {
+				f.source.changes <- ui.Change{All: true, Markers: markers}
+			}
+			stream.Ready()
+			if opened, closed := f.source.opened.Load(), f.source.closed.Load(); !test.want(opened, closed) {
+				t.Errorf("opened %d times, closed %d times", opened, closed)
+			}
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits ui.Limits
+		act    func(f *fixture)
+		want   string
+	}{
+		"source fails":         {ui.Limits{}, func(f *fixture) { close(f.source.changes) }, "read: the source has ended"},
+		"server stops":         {ui.Limits{}, func(f *fixture) { f.handler.Close() }, "the server stops"},
+		"client is too slow":   {ui.Limits{Buffer: 10}, func(f *fixture) { f.source.changes <- ui.Change{Pods: pods(1)} }, "the connection is too slow for the changes"},
+		"permission is gone":   {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 403, Message: "no permission"}) }, "no permission"},
+		"permission has grown": {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.setFull(false) }, `the permissions of user "" have changed`},
+		"checks fail":          {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.check(errLost, errLost, errLost) }, "your permissions could not be checked: lost"},
+		"checks are refused": {
+			ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 429, Message: "too many requests"}) },
+			"your permissions could not be checked: too many requests",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, test.limits)
+			stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
+			f.source.changes <- ui.Change{All: true, Markers: markers}
+			stream.Ready()
+			test.act(f)
+			if got := stream.End(); got != test.want {
+				t.Errorf("reason %q, want %q", got, test.want)
+			}
+			if _, more := stream.Next(); more {
+				t.Error("the stream goes on after its end")
+			}
+		})
+	}
+}
+
+var errLost = errors.New("lost")
+
+// The check of permissions may fail for a moment: only three failures in a row end a stream.
+func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
+	f := start(t, ui.Limits{Recheck: time.Millisecond, Heartbeat: time.Millisecond})
+	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
+	f.source.changes <- ui.Change{All: true, Markers: markers}
+	stream.Ready()
+	f.guard.check(errLost, errLost, nil, errLost, errLost, nil, errLost, nil)
+	await.Until(t, "the checks are over", func(context.Context) (string, error) {
+		if left := f.guard.unchecked(); left > 0 {
+			return fmt.Sprint(left, " are left"), nil
+		}
+		return "", nil
+	})
+	f.source.changes <- ui.Change{Pods: []model.Pod{pod("a", v1alpha1.ProbeFailed)}}
+	stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
+}
+
+// A page connects again after the server has stopped, except to that of a command.
+func TestLastEventOfACommand(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		f := start(t, ui.Limits{}, func(o *ui.Options) { o.Once = once })
+		stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
+		f.source.changes <- ui.Change{All: true, Markers: markers}
+		stream.Ready()
+		f.handler.Close()
+		e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
+		want := model.End{Reason: "the server stops", Final: once}
+		if got := uistream.Decode[model.End](t, e); got != want {
+			t.Errorf("the last event is %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	f := start(t, ui.Limits{Streams: 3, UserStreams: 2})
+	open := func(user string) (int, string) {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
+		request.Header.Set("User", user)
+		response, err := f.server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		if response.StatusCode == http.StatusOK {
+			return response.StatusCode, ""
+		}
+		body, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(body)
+	}
+	for _, test := range []struct {
+		user   string
+		status int
+		text   string
+	}{
+		{"a", 200, ""}, {"a", 200, ""}, {"a", 429, "you have too many pages open"}, {"b", 200, ""}, {"c", 429, "too many pages are open"},
+	} {
+		if status, body := open(test.user); status != test.status || !strings.Contains(body, test.text) {
+			t.Errorf("user %s: status %d with %q, want %d with %q", test.user, status, body, test.status, test.text)
+		}
+	}
+}
