@@ -17,8 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/check"
-	"github.com/seamark-dev/seamark/internal/check/gather"
+	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/inspect"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"

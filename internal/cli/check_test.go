@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
 )
 
 func TestPrintChecks(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/draft"
+	"github.com/seamark-dev/seamark/internal/cli/template"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/internal/draft"
+	"github.com/seamark-dev/seamark/internal/cli/template"
 )
 
 // marker returns the marker that the options describe. The error names each invalid flag.

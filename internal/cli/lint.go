@@ -16,9 +16,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/sarif"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/lint"
-	"github.com/seamark-dev/seamark/internal/lint/sarif"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 

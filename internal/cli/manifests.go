@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/seamark-dev/seamark/internal/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
-	"github.com/seamark-dev/seamark/internal/migrate"
-	"github.com/seamark-dev/seamark/internal/migrate/gather"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/manifest"
-	"github.com/seamark-dev/seamark/internal/migrate"
 )
 
 // clusterOfFiles returns the objects of OpenKruise in the files. It ignores all other objects.

@@ -18,10 +18,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/internal/check"
+	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/migrate"
 	"github.com/seamark-dev/seamark/internal/text"
 	"github.com/seamark-dev/seamark/internal/text/texttest"
 	"github.com/seamark-dev/seamark/internal/web/chart"

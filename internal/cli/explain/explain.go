@@ -18,7 +18,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	explanation "github.com/seamark-dev/seamark/internal/explain"
+	explanation "github.com/seamark-dev/seamark/internal/cli/explanation"
 )
 
 const long = `Explain step by step why a pod is or is not marked: whether the pod can be probed, which

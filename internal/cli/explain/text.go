@@ -12,8 +12,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	explanation "github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	explanation "github.com/seamark-dev/seamark/internal/explain"
 	"github.com/seamark-dev/seamark/internal/text"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )

@@ -13,14 +13,14 @@ import (
 	"charm.land/lipgloss/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/remote"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
-	"github.com/seamark-dev/seamark/internal/remote"
-	"github.com/seamark-dev/seamark/internal/trial"
 )
 
 // none is shown for a value that does not exist.

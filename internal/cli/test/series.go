@@ -13,9 +13,9 @@ import (
 	"charm.land/lipgloss/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/trial"
 )
 
 // runFor runs the probes at their periods, and prints the runs as they end, and then the results.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/remote"
 	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probing"
-	"github.com/seamark-dev/seamark/internal/remote"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 

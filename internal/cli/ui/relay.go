@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/remote"
+	"github.com/seamark-dev/seamark/internal/cli/remote"
 	webui "github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )

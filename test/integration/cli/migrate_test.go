@@ -25,7 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 	"github.com/seamark-dev/seamark/test/builders"

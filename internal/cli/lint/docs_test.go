@@ -1,0 +1,36 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/cli/lint"
+)
+
+// The table of docs/lint.md has all rules.
+func TestRulesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = "| rule | severity | finding |\n| --- | --- | --- |\n"
+	_, table, found := strings.Cut(string(page), header)
+	if !found {
+		t.Fatalf("docs/lint.md has no table %q", header)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want strings.Builder
+	for _, rule := range lint.Rules() {
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Summary)
+	}
+	if diff := cmp.Diff(want.String(), table+"\n"); diff != "" {
+		t.Errorf("table of rules (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,31 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/cli/lint"
+)
+
+func TestCheckRule(t *testing.T) {
+	for _, name := range lint.RuleNames() {
+		if err := lint.CheckRule(name); err != nil {
+			t.Errorf("rule %s: %v", name, err)
+		}
+	}
+	for name, end := range map[string]string{
+		"exec-no-pth":   `container-not-found or port-not-found; did you mean "exec-no-path"?`,
+		"Schema":        `container-not-found or port-not-found; did you mean "schema"?`,
+		"something":     "container-not-found or port-not-found",
+		"":              "container-not-found or port-not-found",
+		"schema,schema": "container-not-found or port-not-found",
+	} {
+		err := lint.CheckRule(name)
+		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {
+			t.Errorf("error for rule %q: %v, want one that ends with %s", name, err, end)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/template"
+	"github.com/seamark-dev/seamark/test/golden"
+)
+
+// setsWith returns a set per spec, each with the same template.
+func setsWith(t *testing.T, kind string, specs map[string]string) []*unstructured.Unstructured {
+	t.Helper()
+	version := map[string]string{"CloneSet": "v1alpha1", "StatefulSet": "v1beta1"}[kind]
+	var documents []string
+	for name, spec := range specs {
+		documents = append(documents, fmt.Sprintf(`apiVersion: apps.kruise.io/%s
+kind: %s
+metadata: {namespace: game, name: %s}
+spec:
+  selector: {matchLabels: {app: x}}
+  template: {metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: i}]}}
+  %s
+status: {updateRevision: %s-1}
+`, version, kind, name, spec, name))
+	}
+	return objects(t, strings.Join(documents, "---\n"))
+}
+
+// recorded returns the update revision of the set with the name, which records the template.
+func recorded(t *testing.T, name string, recorded *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
+	t.Helper()
+	content, err := revision.Content(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev := &appsv1.ControllerRevision{}
+	rev.Namespace, rev.Name, rev.Data.Raw = "game", name+"-1", content
+	return rev
+}
+
+// TestCheckBack compares the findings about a return to OpenKruise with the files in testdata.
+func TestCheckBack(t *testing.T) {
+	same := &corev1.PodTemplateSpec{}
+	same.Labels = map[string]string{"app": "x"}
+	same.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	other := same.DeepCopy()
+	other.Spec.Containers[0].Image = "j"
+	old := recorded(t, "old", same)
+	old.Data.Raw = []byte(strings.ReplaceAll(string(old.Data.Raw), `"creationTimestamp":null,`, ""))
+
+	refused := setsWith(t, "StatefulSet", map[string]string{
+		"recreate":  "updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate}}",
+		"no-gate":   "updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}",
+		"only":      "updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceOnly}}",
+		"on-delete": "updateStrategy: {type: OnDelete, rollingUpdate: {partition: 0}}",
+		"start":     "ordinals: {start: 3}",
+	})
+	gated := setsWith(t, "StatefulSet", map[string]string{
+		"gate": "updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly}}",
+	})
+	if err := unstructured.SetNestedSlice(gated[0].Object, []any{map[string]any{"conditionType": "InPlaceUpdateReady"}},
+		"spec", "template", "spec", "readinessGates"); err != nil {
+		t.Fatal(err)
+	}
+	for name, cluster := range map[string]migrate.Cluster{
+		"return": {
+			CloneSets: setsWith(t, "CloneSet", map[string]string{
+				"in-place": "updateStrategy: {type: InPlaceOnly}", // OpenKruise adds the gate itself.
+				"scatter":  "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: c}]}",
+				"twice":    "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: b}]}",
+			}),
+			StatefulSets: append(refused, gated...),
+			Manager:      &migrate.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
+		},
+		"revisions of a return": {
+			CloneSets: setsWith(t, "CloneSet", map[string]string{
+				"known": "", "old": "", "defaults": "", "begins": "", "broken": "", "missing": "",
+			}),
+			Revisions: []*appsv1.ControllerRevision{
+				recorded(t, "known", same), old, recorded(t, "defaults", template.WithDefaults(same)), recorded(t, "begins", other),
+				{ObjectMeta: recorded(t, "broken", same).ObjectMeta},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := migrate.CheckBack(cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
+		})
+	}
+}

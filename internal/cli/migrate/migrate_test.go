@@ -1,0 +1,335 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/golden"
+)
+
+// objects decodes the YAML documents.
+func objects(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var found []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "---\n") {
+		encoded, err := utilyaml.ToJSON([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := unstructured.UnstructuredJSONScheme.Decode(encoded, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object.(*unstructured.Unstructured))
+	}
+	return found
+}
+
+const complete = `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {namespace: game, name: complete, generation: 3, resourceVersion: "7", managedFields: [{manager: kubectl}]}
+spec:
+  selector: {matchLabels: {app: server}}
+  probes:
+  - name: idle
+    containerName: server
+    probe: {exec: {command: [/idle]}, initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 2}
+    podConditionType: game.io/idle
+    markerPolicy: [{state: Succeeded, labels: {idle: "true"}}]
+status: {observedGeneration: 3, matchedPods: 1, unknown: x}
+`
+
+func pod(name, node string, managed ...metav1.ManagedFieldsEntry) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "game", Name: name, Labels: map[string]string{"app": "server"}, ManagedFields: managed},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "server"}}},
+	}
+}
+
+func owns(manager, subresource, kind, key string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource,
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:%s":{"f:%s":{}}}}`, kind, key)),
+	}
+}
+
+// different are sets that the schema accepts and that Seamark treats differently.
+const different = `apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata:
+  namespace: game
+  name: c
+  uid: c
+  annotations: {apps.kruise.io/image-predownload-parallelism: "5"}
+spec:
+  replicas: 3
+  scaleStrategy: {podsToDelete: [c-gone]}
+  updateStrategy: {type: InPlaceIfPossible, priorityStrategy: {orderPriority: [{orderedKey: role}]}}
+  lifecycle: {preDelete: {labelsHandler: {hold: "true"}, markPodNotReady: true}}
+  selector: {matchLabels: {app: c}}
+  template:
+    metadata: {labels: {app: c}, annotations: {apps.kruise.io/container-launch-priority: Ordered}}
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources: {limits: {cpu: 1}}
+        env: [{name: ROLE, valueFrom: {fieldRef: {fieldPath: "metadata.labels['role']"}}}]
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: game, name: s, uid: s}
+spec:
+  replicas: 3
+  serviceName: s
+  podManagementPolicy: Parallel
+  ordinals: {start: 2}
+  volumeClaimUpdateStrategy: {type: OnPodRollingUpdate}
+  updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}
+  selector: {matchLabels: {app: s}}
+  template:
+    metadata: {labels: {app: s}}
+    spec: {containers: [{name: c, image: i, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}]}
+status: {updateRevision: s-2}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: kube-system, name: s, uid: other}
+spec:
+  serviceName: s
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`
+
+// leaving is the label of a pod whose deletion a hook delays.
+const leaving = "lifecycle.apps.kruise.io/state=PreparingDelete"
+
+// members are pods of the sets, as "controller name label=value...".
+func members(lines ...string) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, line := range lines {
+		words := strings.Fields(line)
+		pod := pod(words[1], "n1")
+		if words[0] != "-" {
+			pod.OwnerReferences = []metav1.OwnerReference{{UID: types.UID(words[0]), Controller: new(true)}}
+		}
+		pod.Labels = map[string]string{}
+		for _, label := range words[2:] {
+			key, value, _ := strings.Cut(label, "=")
+			pod.Labels[key] = value
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// TestCheck compares the findings of each case with the file in testdata that has its name.
+func TestCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		// markers, cloneSets, statefulSets and sets, which may be of both kinds, are YAML documents.
+		markers, cloneSets, statefulSets, sets string
+		cluster                                migrate.Cluster
+	}{
+		"nothing": {},
+		"nothing changes": {
+			markers: complete,
+			statefulSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: StatefulSet
+metadata: {namespace: game, name: s}
+spec:
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`,
+			cluster: migrate.Cluster{
+				Pods: []*corev1.Pod{pod("a", "n1", owns("kruise-manager", "status", "labels", "idle"), owns("seamark", "status", "labels", "idle"))},
+				Definitions: []migrate.Definition{
+					{Name: "podprobemarkers.apps.kruise.io", Kind: "PodProbeMarker", Stored: []string{"v1alpha1"}, Objects: true},
+					{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}},
+					{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1alpha1", "v1beta1"}, Objects: true},
+				},
+			},
+		},
+		"unset values": {
+			markers: strings.ReplaceAll(complete, ", initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 2", ""),
+		},
+		"fields that the CRD refuses": {
+			markers: `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {namespace: game, name: m}
+spec:
+  selector: {matchLabels: {app: server}}
+  probes:
+  - name: idle
+    containerName: server
+    probe:
+      httpGet: {host: example.com, port: 80}
+      terminationGracePeriodSeconds: 3
+      initialDelaySeconds: 1
+      periodSeconds: 1
+      failureThreshold: 1
+    podConditionType: game.io/idle
+`,
+		},
+		"timeout that is too long": {
+			markers: strings.ReplaceAll(complete, "periodSeconds: 5", "periodSeconds: 5, timeoutSeconds: 301"),
+		},
+		"marker that Seamark does not follow": {
+			markers: strings.ReplaceAll(complete, "game.io/idle", "Ready") + "---\n" +
+				strings.ReplaceAll(strings.ReplaceAll(complete, "idle: \"true\"", "app: x"), "name: complete", "name: own-selector"),
+		},
+		"marker that is being deleted": {
+			markers: strings.ReplaceAll(complete, "generation: 3", "deletionTimestamp: 2026-11-22T08:00:00Z"),
+		},
+		"keys that others set": {
+			markers: complete + "---\n" + strings.ReplaceAll(complete, "name: complete", "name: second"),
+			cluster: migrate.Cluster{Pods: []*corev1.Pod{
+				pod("b", "n1", owns("kubectl-label", "", "labels", "idle"), owns("kruise-manager", "status", "labels", "old")),
+				pod("a", "n1", owns("kubectl-label", "", "labels", "idle"), owns("kruise-manager", "status", "annotations", "old")),
+			}},
+		},
+		"pods on a virtual node": {
+			markers: complete,
+			cluster: migrate.Cluster{Pods: []*corev1.Pod{pod("a", "v"), pod("b", "n1")}, Virtual: sets.New("v")},
+		},
+		"workloads": {
+			markers: complete,
+			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: game, name: c, uid: u}
+spec:
+  replicas: 1
+  selector: {matchLabels: {idle: "true"}}
+  template: {metadata: {labels: {idle: "true"}}, spec: {containers: [{name: c, image: i}]}}
+status: {replicas: 1, other: 2}
+`,
+			statefulSets: `apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {namespace: game, name: s}
+spec:
+  serviceName: s
+  volumeClaimUpdateStrategy: {type: OnPodRollingUpdate}
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`,
+		},
+		"sets that Seamark treats differently": {
+			sets: different,
+			cluster: migrate.Cluster{
+				Manager: &migrate.Manager{Namespace: "kruise", Name: "kruise-controller-manager"},
+				Pods: members("c c-a role=1", "c c-b", "c c-c "+leaving, "c c-d "+leaving+" apps.kruise.io/specified-delete=true",
+					"s s-2 role=1 controller-revision-hash=s-2 "+leaving, "s s-3 controller-revision-hash=s-1 "+leaving,
+					"s s-5 role=2 controller-revision-hash=s-2 "+leaving,
+					"- c-e app=c apps.kruise.io/cloneset-instance-id=e", "- x app=c", "- y app=other", "- s-4 app=s"),
+			},
+		},
+		"gates of OpenKruise that are on": {
+			sets: different,
+			cluster: migrate.Cluster{
+				Manager: &migrate.Manager{
+					Namespace: "kruise", Name: "kruise-controller-manager",
+					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
+					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownload: true},
+				},
+				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
+			},
+		},
+		"another lease": {
+			cluster: migrate.Cluster{Manager: &migrate.Manager{
+				Namespace: "kruise-system", Name: "kruise-controller-manager",
+				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "mine",
+			}},
+		},
+		"sets that the CRD refuses": {
+			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: game, name: a-name-that-is-longer-than-the-label-of-a-revision-can-be}
+spec:
+  updateStrategy: {priorityStrategy: {weightPriority: [{weight: 0, matchSelector: {matchLabels: {a: b}}}]}}
+  selector: {matchLabels: {app: c}}
+  template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: game, name: hook}
+spec:
+  lifecycle: {preDelete: {markPodNotReady: true}}
+  selector: {matchLabels: {app: c}}
+  template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: i}]}}
+`,
+		},
+		"version that Seamark does not serve": {
+			cloneSets: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
+		},
+		"other kinds and stored versions": {
+			cluster: migrate.Cluster{Definitions: []migrate.Definition{
+				{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}, Objects: true},
+				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1", "v1beta1"}, Objects: true},
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []struct {
+				text string
+				into *[]*unstructured.Unstructured
+			}{
+				{test.markers, &test.cluster.Markers}, {test.cloneSets, &test.cluster.CloneSets}, {test.statefulSets, &test.cluster.StatefulSets},
+			} {
+				if kind.text != "" {
+					*kind.into = objects(t, kind.text)
+				}
+			}
+			if test.sets != "" {
+				for _, object := range objects(t, test.sets) {
+					if object.GetKind() == "CloneSet" {
+						test.cluster.CloneSets = append(test.cluster.CloneSets, object)
+					} else {
+						test.cluster.StatefulSets = append(test.cluster.StatefulSets, object)
+					}
+				}
+			}
+			found, err := migrate.Check(t.Context(), test.cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
+		})
+	}
+}
+
+func text(found []migrate.Finding) string {
+	var text strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&text, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)
+		if f.Pods != "" {
+			fmt.Fprintf(&text, "  pods: %s\n", f.Pods)
+		}
+	}
+	return text.String()
+}
+
+// TestCheckKeepsObjects checks that the objects are not changed: setting defaults would.
+func TestCheckKeepsObjects(t *testing.T) {
+	found := objects(t, complete)
+	before := runtime.DeepCopyJSON(found[0].Object)
+	if _, err := migrate.Check(t.Context(), migrate.Cluster{Markers: found}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, found[0].Object); diff != "" {
+		t.Errorf("marker (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/template"
+)
+
+// The YAML contains exactly the fields of the draft, for values that are not texts without quotes.
+func TestYAML(t *testing.T) {
+	for name, handler := range map[string]corev1.ProbeHandler{
+		"exec":         {Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo \"x\"\necho: # y"}}},
+		"http":         {HTTPGet: &corev1.HTTPGetAction{Path: "/a b?c=d", Port: intstr.FromInt32(8080)}},
+		"named port":   {TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("y")}},
+		"grpc":         {GRPC: &corev1.GRPCAction{Port: 9090}},
+		"grpc service": {GRPC: &corev1.GRPCAction{Port: 9090, Service: new("1e3")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			marker := draft.Marker{
+				Name: "123", Namespace: "null",
+				Selector: metav1.LabelSelector{
+					MatchLabels:      map[string]string{"app": "0x10"},
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "on", Operator: "In", Values: []string{"yes", "1_000"}}, {Key: "x", Operator: "Exists"}},
+				},
+				Probe: "true", Container: "1.5",
+				Spec: corev1.Probe{
+					ProbeHandler: handler, InitialDelaySeconds: 0, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
+				},
+				Succeeded: draft.Marks{Labels: map[string]string{"y": "n"}, Annotations: map[string]string{"a": "line\nline", "b": ""}},
+				Failed:    draft.Marks{Annotations: map[string]string{"time": "12:30:45", "date": "2026-01-01"}},
+				Condition: "off",
+			}
+			content, err := marker.YAML()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got v1alpha1.PodProbeMarker
+			if err := yaml.UnmarshalStrict(content, &got); err != nil {
+				t.Fatalf("%v in\n%s", err, content)
+			}
+			want := v1alpha1.PodProbeMarker{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "apps.kruise.io/v1alpha1", Kind: "PodProbeMarker"},
+				ObjectMeta: metav1.ObjectMeta{Name: marker.Name, Namespace: marker.Namespace},
+				Spec: v1alpha1.PodProbeMarkerSpec{Selector: &marker.Selector, Probes: []v1alpha1.PodContainerProbe{{
+					Name: marker.Probe, ContainerName: marker.Container, Probe: v1alpha1.ContainerProbeSpec{Probe: marker.Spec},
+					MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{
+						{State: v1alpha1.ProbeSucceeded, Labels: marker.Succeeded.Labels, Annotations: marker.Succeeded.Annotations},
+						{State: v1alpha1.ProbeFailed, Annotations: marker.Failed.Annotations},
+					},
+					PodConditionType: marker.Condition,
+				}}},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("marker (-want +got):\n%s\n%s", diff, content)
+			}
+		})
+	}
+}
+
+func TestHandlers(t *testing.T) {
+	for name, test := range map[string]struct {
+		parse func(string) (corev1.ProbeHandler, error)
+		text  string
+		want  corev1.ProbeHandler
+		err   string
+	}{
+		"exec":              {parse: draft.Exec, text: "cat /tmp/job", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/tmp/job"}}}},
+		"exec with a shell": {parse: draft.Exec, text: "[ ! -e $X ]", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "[ ! -e $X ]"}}}},
+		"exec, blank":       {parse: draft.Exec, text: " ", err: "must be a command, such as 'cat /tmp/job'"},
+		"http":              {parse: draft.HTTP, text: "/a:b:80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/a:b", Port: intstr.FromInt32(80)}}},
+		"http, named port":  {parse: draft.HTTP, text: ":http", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("http")}}},
+		"http, port":        {parse: draft.HTTP, text: "80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}}},
+		"http, URL":         {parse: draft.HTTP, text: "http://x:80", err: `"http://x:80" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`},
+		"http, no port":     {parse: draft.HTTP, text: "/ready", err: `"/ready" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`},
+		"tcp":               {parse: draft.TCP, text: "6379", want: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}}},
+		"tcp, large port":   {parse: draft.TCP, text: "65536", err: `"65536" is invalid: must be a port number from 1 to 65535 or the name of a port`},
+		"grpc":              {parse: draft.GRPC, text: "9090", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090}}},
+		"grpc, service":     {parse: draft.GRPC, text: "9090/a.b/c", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090, Service: new("a.b/c")}}},
+		"grpc, named port":  {parse: draft.GRPC, text: "http", err: `"http" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`},
+		"grpc, no service":  {parse: draft.GRPC, text: "1/", err: `"1/" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := test.parse(test.text)
+			if fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
+				t.Errorf("error %v, want %q", err, test.err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("handler (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMark(t *testing.T) {
+	for text, want := range map[string]string{
+		"busy":            "busy true <nil> <nil>",
+		"busy=yes":        "busy yes <nil> <nil>",
+		"role=a,b":        "role a b <nil>",
+		"x=a,":            "x a  <nil>",
+		"x=":              "x  <nil> <nil>",
+		"game.io/x=1,2,3": "game.io/x 1 2,3 <nil>",
+		"=a":              `  <nil> "=a" is invalid: must be KEY, KEY=VALUE or KEY=VALUE,VALUE, for the states Succeeded and Failed`,
+	} {
+		key, succeeded, failed, err := draft.Mark(text)
+		second := "<nil>"
+		if failed != nil {
+			second = *failed
+		}
+		if got := fmt.Sprint(key, " ", succeeded, " ", second, " ", err); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"app=worker":                             "worker",
+		"tier=back":                              "back",
+		"app.kubernetes.io/name=x,tier=y":        "x",
+		"a=x,b=y":                                "",
+		"app=Upper_case":                         "",
+		"app in (a, b)":                          "",
+		"app=worker,app.kubernetes.io/name=name": "worker",
+	} {
+		selector, err := draft.Selector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := draft.NameOf(selector); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "a==b==c"} {
+		if _, err := draft.Selector(text); err == nil {
+			t.Errorf("no error for the selector %q", text)
+		}
+	}
+	for key, want := range map[string]string{"busy": "busy", "game.io/idle": "idle"} {
+		if got := draft.ProbeOf(key); got != want {
+			t.Errorf("%q: got %q, want %q", key, got, want)
+		}
+	}
+}
