@@ -19,9 +19,9 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
-	"github.com/seamark-dev/seamark/internal/command"
-	"github.com/seamark-dev/seamark/internal/config"
-	"github.com/seamark-dev/seamark/internal/logging"
+	"github.com/seamark-dev/seamark/internal/program/command"
+	"github.com/seamark-dev/seamark/internal/program/config"
+	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
 // version is set by the linker.

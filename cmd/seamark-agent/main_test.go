@@ -7,7 +7,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/command/commandtest"
+	"github.com/seamark-dev/seamark/internal/program/command/commandtest"
 )
 
 func TestInvalidFlags(t *testing.T) {

@@ -17,12 +17,12 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/command"
-	"github.com/seamark-dev/seamark/internal/config"
-	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/command"
+	"github.com/seamark-dev/seamark/internal/program/config"
+	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
 // version is set by the linker.

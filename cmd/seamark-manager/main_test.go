@@ -6,7 +6,7 @@ package main
 import (
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/command/commandtest"
+	"github.com/seamark-dev/seamark/internal/program/command/commandtest"
 )
 
 func TestInvalidFlags(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/command"
-	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/manager/selftest"
+	"github.com/seamark-dev/seamark/internal/program/command"
+	"github.com/seamark-dev/seamark/internal/program/config"
 )
 
 const selftestHelp = `Creates a pod and a marker, waits until the pod is marked, deletes the marker and waits

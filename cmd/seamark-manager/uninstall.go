@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/seamark-dev/seamark/internal/command"
-	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/manager/uninstall"
+	"github.com/seamark-dev/seamark/internal/program/command"
+	"github.com/seamark-dev/seamark/internal/program/config"
 )
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers

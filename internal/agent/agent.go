@@ -25,12 +25,12 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
-	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
 // Options are the dependencies and settings of an agent. Fields are required unless their

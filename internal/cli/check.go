@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // CheckOptions are the options of `seamark check`.

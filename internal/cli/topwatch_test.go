@@ -24,7 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/marking/states"
-	"github.com/seamark-dev/seamark/internal/text/texttest"
+	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
 
 var topNow = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)

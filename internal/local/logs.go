@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/inbox"
+	"github.com/seamark-dev/seamark/internal/program/inbox"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // newProbers returns the probers of a run. Commands run with commands, in the containers of execs.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Message joins the parts of a probe's output, such as stdout and stderr, into a message

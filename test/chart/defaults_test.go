@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/config"
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/program/config"
 )
 
 // TestManifestsMatchDefaults checks that the manifests repeat the defaults of the programs.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/config"
+	"github.com/seamark-dev/seamark/internal/program/config"
 )
 
 // schema is the part of a JSON schema that the tests read.

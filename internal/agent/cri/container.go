@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Labels that the kubelet sets on its containers.

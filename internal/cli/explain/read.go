@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	explanation "github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 const (

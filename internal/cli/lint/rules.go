@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Rule is one kind of finding. Its name and severity do not change between versions.

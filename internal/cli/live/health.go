@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // health reports once that watches fail, and once that all of them work again. It is safe for

@@ -6,7 +6,7 @@ package printing
 import (
 	"io"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // terminal is a writer whose text may end in a terminal.

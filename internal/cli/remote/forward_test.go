@@ -21,8 +21,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/seamark-dev/seamark/internal/cli/remote"
-	"github.com/seamark-dev/seamark/internal/permission"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // forwarding is what a fake API server does with one connection.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
-	"github.com/seamark-dev/seamark/internal/text/texttest"
+	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 0, time.Local) }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/logging"
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/logging"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // maxNote is the maximum number of bytes of a condition's message in an event.

@@ -6,7 +6,7 @@ package podmark
 import (
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
 
 // The limits of the writes to one pod. Changes right after each write: burst writes at once, then one

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // maxPath bounds the work for one suggestion, in bytes. The paths of real fields are shorter.

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/seamark-dev/seamark/internal/controller"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
 
 // Gate stops the controller of a kind while another program serves the kind. It is safe for

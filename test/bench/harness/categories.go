@@ -38,7 +38,7 @@ func categoriesOf(program string) []Category {
 			{"compile plans", `seamark/internal/marking/plan\b`},
 			{"receive and decode watch events", `client-go/(tools/(cache|watch)|rest/watch)|apimachinery/pkg/watch`},
 			{"write", `seamark/internal/manager/apply|client-go/rest\.\(\*Request\)|net/http\.\(\*persistConn|http2`},
-			{"queues and controllers", `controller-runtime|workqueue|seamark/internal/controller`},
+			{"queues and controllers", `controller-runtime|workqueue|seamark/internal/program/controllers`},
 		}
 	default:
 		parts = [][2]string{

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/seamark-dev/seamark/internal/config"
+	"github.com/seamark-dev/seamark/internal/program/config"
 )
 
 // Program is a program of Seamark.

@@ -21,7 +21,7 @@ import (
 
 func reference(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile("../../docs/configuration.md")
+	content, err := os.ReadFile("../../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}

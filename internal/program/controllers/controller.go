@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/seamark-dev/seamark/internal/logging"
 	"github.com/seamark-dev/seamark/internal/program/fairqueue"
+	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
 // timeout limits one reconcile if the connection to the API server hangs.

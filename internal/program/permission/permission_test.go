@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/seamark-dev/seamark/internal/permission"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 func TestMissing(t *testing.T) {

@@ -6,7 +6,7 @@ package text_test
 import (
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 func TestClosest(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/seamark-dev/seamark/internal/text"
-	"github.com/seamark-dev/seamark/internal/text/texttest"
+	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
 
 func TestTruncate(t *testing.T) {

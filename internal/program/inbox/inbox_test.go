@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/inbox"
+	"github.com/seamark-dev/seamark/internal/program/inbox"
 )
 
 func TestDeliverCallsPendingFunctionsInOrder(t *testing.T) {

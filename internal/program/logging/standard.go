@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/seamark-dev/seamark/internal/text"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // maxStandardBytes is the maximum number of bytes of a line of the standard library.
